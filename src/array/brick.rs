@@ -10,16 +10,14 @@ use super::plain::{MAX_AMPLIFICATION, bytes_read, missing_object};
 use super::planes::SegmentPlan;
 use super::region::Piece;
 use super::resources::Resources;
-use super::scan::{Retention, Scan};
+use super::scan::{Retention, Scan, brick_bytes};
 use crate::counters::{Counter, Counters};
 use crate::format::{Array, FormatError};
-use crate::memory::{claim, entry_weight};
+use crate::memory::claim;
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Layout, ObjectName, Plain, Region, StoredLength};
 
-/// Bricks from this size on take whole pages of memory.
-const PAGE: usize = 4096;
 /// The kernel's own read-ahead reads fewer bytes than this beyond the reader's own.
 const KERNEL_READ_AHEAD: u64 = 512 << 10;
 /// Larger plain bricks are never loaded whole.
@@ -29,18 +27,6 @@ const MAX_WHOLE: u64 = 8 << 20;
 const SHORT_RUN: u64 = 16;
 /// Parts of plain bricks that span more than this are not fetched ahead: they may be rows far from each other.
 const MAX_SPAN: u64 = 8 << 20;
-
-/// Bytes of a decoded brick.
-pub(super) fn brick_bytes(info: &ArrayInfo) -> usize {
-    let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
-    samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
-}
-
-/// Bytes that a decoded brick takes in the cache, overhead included.
-pub(super) fn brick_cost(info: &ArrayInfo) -> usize {
-    let brick = brick_bytes(info);
-    entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
-}
 
 /// Why a brick is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +101,7 @@ impl Access {
     /// `brick` says where it is stored; it [is loaded whole](Self::is_loaded_whole).
     pub(super) fn get_or_load(&self, at: &Dims, brick: &Brick, region: &Region, purpose: Purpose) -> DecodeResult {
         loop {
-            let loaded = match self.scan.as_ref().map(|scan| (scan, scan.retention())) {
+            let loaded = match self.scan.as_ref().map(|scan| (scan, scan.now().retention)) {
                 Some((scan, Retention::Planes(plan))) => {
                     self.get_or_load_planes(scan, plan, at, brick, region, purpose)?
                 }
@@ -125,7 +111,7 @@ impl Access {
                         .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
                     let keep = if of_scan.is_some() { Keep::Scan } else { Keep::Shared };
                     self.get_or_decode(at, keep, || {
-                        of_scan.inspect(|(scan, _)| scan.count_decoded());
+                        of_scan.inspect(|(scan, _)| scan.update(|state| state.decoded += 1));
                         Ok(Arc::new(self.load(brick)?))
                     })?
                 }
@@ -203,7 +189,7 @@ impl Access {
     /// Returns how many more planes of a brick fit into a scan's share.
     pub(super) fn planes_that_fit(&self, scan: &Scan) -> u64 {
         let plane = brick_bytes(self.info()) as u64 / scan.bricks.step().max(1);
-        scan.share().saturating_sub(scan.planes.bytes()) as u64 / plane.max(1)
+        scan.now().share.saturating_sub(scan.planes.bytes()) as u64 / plane.max(1)
     }
 
     /// Returns whether a brick is loaded whole, for the cache or for the planes that a scan keeps. Of others only the
@@ -224,7 +210,7 @@ impl Access {
         // a reader of a single plane is faster with parts; the kernel's read-ahead takes it into the next plane
         let plane_samples = scan.bricks.plane_samples();
         let ahead = (KERNEL_READ_AHEAD / size as u64).min(plane_samples.saturating_mul(4));
-        if scan.distance_covered() < plane_samples.saturating_mul(2).saturating_add(ahead) {
+        if scan.now().progress.length() < plane_samples.saturating_mul(2).saturating_add(ahead) {
             return false;
         }
         let (axis, mut plane) = (scan.bricks.axes.axis(0), layout.held.shape);
@@ -242,7 +228,7 @@ impl Access {
     fn is_transposed_on_load(&self, layout: &Layout) -> bool {
         self.scan.as_ref().is_some_and(|scan| {
             // a scan that keeps planes copies them anyway
-            let keeps_bricks = !matches!(scan.retention(), Retention::Planes(_));
+            let keeps_bricks = !matches!(scan.now().retention, Retention::Planes(_));
             let run = || contiguous_run(layout, &scan.bricks.axes, self.sample_size() as u64);
             !scan.bricks.axes.is_identity() && keeps_bricks && run() < SHORT_RUN
         })

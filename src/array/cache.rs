@@ -26,7 +26,7 @@ pub(super) type Lookup = (BrickKey, Option<Arc<DecodedBrick>>);
 pub(super) type DecodeResult = Result<Arc<DecodedBrick>, FormatError>;
 
 /// Bricks that were evicted. They are dropped after the cache's lock was released, since unmapping takes time.
-type Evicted = Vec<Arc<DecodedBrick>>;
+type Evicted = Vec<(BrickKey, Arc<DecodedBrick>)>;
 
 /// The samples of one brick, decoded.
 pub(super) struct DecodedBrick {
@@ -36,9 +36,6 @@ pub(super) struct DecodedBrick {
 
 impl DecodedBrick {
     /// Returns a new brick with the samples of a region, in C order of permuted axes. A sample has `size` bytes.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(super) fn part(
         &self,
         region: Region,
@@ -46,7 +43,7 @@ impl DecodedBrick {
         size: usize,
         buffers: &Arc<BufferPool>,
     ) -> Result<Self, OutOfMemory> {
-        let strides = order.invert_dims(&order.permute_dims(&region.shape).strides(size as u64));
+        let strides = order.strides(&region.shape, size as u64);
         let layout = Layout { held: region, first: 0, strides };
         // a brick may own no samples, where a margin is all that is left of it
         if region.shape.contains(&0) {
@@ -85,7 +82,8 @@ pub(super) struct ScanQuota {
 /// The decoded bricks of all datasets.
 pub(super) struct BrickCache {
     state: Mutex<State>,
-    capacity: usize,
+    /// The capacity in bytes, the scans' quota included.
+    pub(super) capacity: usize,
 }
 
 struct State {
@@ -192,11 +190,6 @@ impl BrickCache {
         drop(removed);
     }
 
-    /// The capacity in bytes, the scans' quota included.
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Returns the bytes that it may still grow by: less than its capacity and what it holds tell, where scans keep
     /// planes outside of it.
     pub(super) fn room(&self) -> usize {
@@ -249,8 +242,8 @@ impl State {
         let bytes = brick.bytes.capacity();
         self.ghosts.record_decoded(&key, bytes);
         match keep {
-            Keep::Never => vec![brick],
-            Keep::Shared => values(self.shared.insert(key, brick, bytes)),
+            Keep::Never => vec![(key, brick)],
+            Keep::Shared => self.shared.insert(key, brick, bytes),
             Keep::Scan => self.insert_for_scan(key, brick),
         }
     }
@@ -270,14 +263,13 @@ impl State {
             if passed {
                 self.ghosts.add(key, bytes);
             }
-            evicted.extend(values(if self.scan_resistant {
-                self.shared.insert_least_recent(key, brick, bytes)
-            } else {
-                self.shared.insert(key, brick, bytes)
-            }));
+            evicted.extend(match self.scan_resistant {
+                true => self.shared.insert_least_recent(key, brick, bytes),
+                false => self.shared.insert(key, brick, bytes),
+            });
         }
         while let Some(key) = self.ghosts.next_to_evict() {
-            evicted.extend(self.shared.remove(&key));
+            evicted.extend(self.shared.remove(&key).map(|brick| (key, brick)));
         }
         evicted
     }
@@ -297,7 +289,7 @@ impl State {
             }
         }
         let reserved = quota.outside.saturating_add(self.scan.capacity());
-        evicted.extend(values(self.shared.set_capacity(self.capacity.saturating_sub(reserved))));
+        evicted.extend(self.shared.set_capacity(self.capacity.saturating_sub(reserved)));
         evicted.extend(self.move_to_shared(displaced));
         evicted
     }
@@ -305,10 +297,6 @@ impl State {
     fn bytes(&self) -> usize {
         self.shared.weight() + self.scan.weight()
     }
-}
-
-fn values(evicted: Vec<(BrickKey, Arc<DecodedBrick>)>) -> Evicted {
-    evicted.into_iter().map(|(_, brick)| brick).collect()
 }
 
 impl InFlight {

@@ -10,7 +10,7 @@ use super::output::Rows;
 use super::plain::PlainPieces;
 use super::region::{Piece, Selection};
 use crate::format::FormatError;
-use crate::source::{Blocking, SourceError};
+use crate::source::Blocking;
 use crate::volume::{Brick, Dims};
 
 /// Neighbouring bricks are copied interleaved if their rows have at least this many bytes.
@@ -57,6 +57,12 @@ pub(super) struct Copier<'a> {
     seen_whole: bool,
     /// The brick that was loaded last, for further pieces of it.
     last: Option<(Dims, Arc<DecodedBrick>)>,
+    copied: Copied,
+}
+
+/// What became of the pieces.
+#[derive(Default)]
+pub(super) struct Copied {
     /// Pieces that have to be waited for.
     pub(super) pending: Vec<Piece>,
     /// Samples came from decoded bricks.
@@ -74,9 +80,7 @@ impl<'a> Copier<'a> {
             lists: LISTS.take(),
             seen_whole: false,
             last: None,
-            pending: Vec::new(),
-            has_decoded: false,
-            is_unchecked: false,
+            copied: Copied::default(),
         }
     }
 
@@ -110,7 +114,7 @@ impl<'a> Copier<'a> {
             };
             first_whole = None;
             if let Some(brick) = brick {
-                self.has_decoded = true;
+                self.copied.has_decoded = true;
                 let (selection, size) = (self.selection(piece), self.access.sample_size());
                 let place = self.lists.decoded.place(&brick.layout, piece, selection, size);
                 let place = place.map_err(|cause| ReadError::new(Some(piece), cause))?;
@@ -129,8 +133,8 @@ impl<'a> Copier<'a> {
     fn copy_unless_whole(&mut self, piece: &Piece, out: &mut Rows<'_>) -> Result<Option<Brick>, ReadError> {
         // after the first pending piece no other is tried: workers are needed anyway, and the kernel's next request
         // waits for this thread
-        if !self.pending.is_empty() {
-            self.pending.push(*piece);
+        if !self.copied.pending.is_empty() {
+            self.copied.pending.push(*piece);
             return Ok(None);
         }
         let (access, size) = (self.access, self.access.sample_size());
@@ -153,7 +157,7 @@ impl<'a> Copier<'a> {
             }
             Ok(brick @ Brick::Coded(_)) => Ok(Some(brick)),
             Err(cause) if cause.would_block() => {
-                self.pending.push(*piece);
+                self.copied.pending.push(*piece);
                 Ok(None)
             }
             Err(cause) => Err(failed(cause)),
@@ -163,7 +167,7 @@ impl<'a> Copier<'a> {
     /// Loads the brick of a piece, or makes the piece pending.
     fn load(&mut self, piece: &Piece, brick: &Brick) -> Result<Option<Arc<DecodedBrick>>, ReadError> {
         if self.blocking == Blocking::No {
-            self.pending.push(*piece);
+            self.copied.pending.push(*piece);
             return Ok(None);
         }
         if let Some((at, last)) = &self.last
@@ -182,23 +186,22 @@ impl<'a> Copier<'a> {
         &self.selections[piece.selection as usize]
     }
 
-    /// Copies the pieces of plain bricks; those that have to be waited for are pending afterwards.
-    pub(super) fn finish(&mut self, out: &mut Rows<'_>) -> Result<(), ReadError> {
+    /// Copies the pieces of plain bricks, unless they have to be waited for.
+    pub(super) fn finish(mut self, out: &mut Rows<'_>) -> Result<Copied, ReadError> {
         let plain = &mut self.lists.plain;
-        if plain.pieces().is_empty() {
-            return Ok(());
-        }
-        self.is_unchecked = true;
-        let copied = plain.copy(&*self.access.array, self.blocking, out);
-        self.access.count_source_bytes(plain.source_bytes());
-        match copied {
-            Ok(()) => Ok(()),
-            Err((number, FormatError::Source(SourceError::WouldBlock))) if self.blocking == Blocking::No => {
-                self.pending.extend_from_slice(plain.pieces().get(number..).unwrap_or_default());
-                Ok(())
+        if !plain.pieces().is_empty() {
+            self.copied.is_unchecked = true;
+            let outcome = plain.copy(&*self.access.array, self.blocking, out);
+            self.access.count_source_bytes(plain.source_bytes());
+            match outcome {
+                Ok(()) => {}
+                Err((number, cause)) if cause.would_block() && self.blocking == Blocking::No => {
+                    self.copied.pending.extend_from_slice(plain.pieces().get(number..).unwrap_or_default());
+                }
+                Err((number, cause)) => return Err(ReadError::new(plain.pieces().get(number), cause)),
             }
-            Err((number, cause)) => Err(ReadError::new(plain.pieces().get(number), cause)),
         }
+        Ok(std::mem::take(&mut self.copied))
     }
 }
 

@@ -33,6 +33,6 @@ mod tests;
 
 pub(crate) use check::CheckedBrick;
 pub(crate) use copier::ReadError;
-pub(crate) use read::{FileRange, Gauges, ReadRequest, Reader};
+pub(crate) use read::{Gauges, ReadRequest, Reader};
 pub(crate) use region::{Selection, boxes};
-pub(crate) use scan::ScanDetector;
+pub(crate) use scan::{FileRange, ScanDetector};

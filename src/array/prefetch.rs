@@ -1,10 +1,11 @@
 //! Decodes bricks before scans ask for them: decides which, and how far ahead.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::brick::{Access, Purpose, brick_bytes, brick_cost};
+use super::brick::{Access, Purpose};
 use super::resources::Resources;
-use super::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Scan};
+use super::scan::{BrickOrder, PrefetchOrder, REORDER_WINDOW, Retention, Scan, ScanState, brick_bytes};
 use super::shares::{CacheShares, Handover};
 use crate::source::Blocking;
 use crate::sync::{Mutex, MutexGuard};
@@ -76,26 +77,27 @@ impl Prefetcher {
             let handovers = shares.divide(resources, None);
             drop(shares);
             handovers.iter().for_each(Handover::run);
-            let quota = self.shares().quota(resources.cache.capacity());
+            let quota = self.shares().quota(resources.cache.capacity);
             resources.cache.set_scan_quota(quota, std::iter::empty());
         }
     }
 
     /// Divides the cache again for a scan that enters a layer of bricks, which decides whether it keeps bricks or
     /// planes.
-    fn enter_layer(&self, access: &Access, scan: &Arc<Scan>, layer: u64) {
-        let (cache, info) = (&access.resources.cache, access.info());
+    fn enter_layer(&self, access: &Access, scan: &Arc<Scan>, layer: u64, previous: Option<u64>) {
+        let (cache, order) = (&access.resources.cache, &scan.bricks);
+        let keys = |layer| order.bricks(layer).map(|number| order.key(number));
         let mut shares = self.shares();
-        let left = shares.enter_layer(access, scan, layer);
+        let is_left = shares.enter_layer(access, scan, layer, previous);
         let handovers = shares.divide(&access.resources, Some(scan));
         drop(shares);
-        if let Some(left) = left.filter(|_| scan.bricks.may_be_walked()) {
-            cache.demote(scan.bricks.layer_keys(info, left), scan.is_page_cached());
+        if let Some(left) = previous.filter(|_| is_left && order.may_be_walked()) {
+            cache.demote(keys(left), scan.now().page_cached);
         }
         // before the cache evicts the bricks
         handovers.iter().for_each(Handover::run);
-        let quota = self.shares().quota(cache.capacity());
-        let wanted = (scan.retention() == Retention::Bricks).then(|| scan.bricks.layer_keys(info, layer));
+        let quota = self.shares().quota(cache.capacity);
+        let wanted = (scan.now().retention == Retention::Bricks).then(|| keys(layer));
         cache.set_scan_quota(quota, wanted.into_iter().flatten());
     }
 
@@ -104,23 +106,23 @@ impl Prefetcher {
         let Some(scan) = &access.scan else { return };
         let Some(position) = self.update_position(access, scan) else { return };
         let Some(Steps { order, from, target }) = steps(access, scan, &position) else { return };
-        let (info, decoders) = (access.info(), access.resources.gate.decoders());
-        scan.skip_to(order, from);
+        let decoders = access.resources.gate.decoders;
+        let unclaimed = scan.update(|state| state.skip_to(order, from, target));
         if order == PrefetchOrder::Bricks && access.fetches_ahead() {
             request_ahead(access, scan, from, target, &position);
         }
         let workers = match order {
-            PrefetchOrder::Bricks => workers(scan.unclaimed(order, target), info, BATCH).min(decoders),
+            PrefetchOrder::Bricks => workers(unclaimed, access.info(), BATCH).min(decoders),
             // most visits find their planes in memory
             PrefetchOrder::Visits => decoders,
         };
-        while let Some(step) = scan.claim(order, target, workers) {
-            let job = PrefetchJob { access: access.clone(), order, target, share: scan.share() };
+        while let Some(step) = scan.update(|state| state.claim(order, target, workers)) {
+            let job = PrefetchJob { access: access.clone(), order, target, share: scan.now().share };
             if job.needs_loading(scan, step) {
                 let bulkhead = access.bulkhead.for_prefetch(decoders);
                 access.resources.pool.submit(bulkhead, move || job.run(step));
             } else {
-                scan.end_prefetch();
+                scan.update(|state| state.in_flight -= 1);
             }
         }
     }
@@ -128,36 +130,39 @@ impl Prefetcher {
     /// Finds the position of a scan. Divides the cache if it has entered another layer, and releases planes if it has
     /// entered another plane.
     fn update_position(&self, access: &Access, scan: &Arc<Scan>) -> Option<Position> {
-        let (order, size) = (&scan.bricks, access.sample_size() as u64);
-        let last = order.shape().product().and_then(|n| n.checked_sub(1))?;
+        let order = &scan.bricks;
+        let last = order.shape.product().and_then(|n| n.checked_sub(1))?;
         let sample = scan.position().min(last);
-        let (plane, plane_samples) = (order.plane_of(sample), order.plane_samples());
+        let plane = order.plane_of(sample);
         let layer = order.layer_of(plane);
-        scan.detect_thrashing(THRASHING * order.layer_bricks());
-        if scan.continues_to_next_plane() && scan.enter_layer(layer) {
-            self.enter_layer(access, scan, layer);
+        scan.update(|state| state.detect_thrashing(THRASHING * order.layer_bricks()));
+        if scan.continues_to_next_plane()
+            && let Some(previous) = scan.update(|state| state.enter_layer(layer))
+        {
+            self.enter_layer(access, scan, layer, previous);
         }
-        if scan.enter_plane(plane) {
+        if scan.update(|state| state.enter_plane(plane)) {
             let planes = order.planes(layer);
             // requests for the last planes may still arrive out of order
-            let late = (REORDER_WINDOW / size).div_ceil(plane_samples).min((planes.end - planes.start) / 8).max(1);
-            scan.planes.release_before(plane.saturating_sub(late), layer * order.layer_bricks());
+            let late = (REORDER_WINDOW / order.size).div_ceil(order.plane_samples());
+            let late = late.min((planes.end - planes.start) / 8).max(1);
+            scan.planes.release_before(plane.saturating_sub(late), order.bricks(layer).start);
         }
-        let end_of_only_plane = scan.end_of_only_plane(plane_samples, size);
+        let end_of_only_plane = scan.now().progress.end_of_only_plane(0, order.plane_samples(), order.size);
         Some(Position { brick: order.brick_of(sample), plane, layer, end_of_only_plane })
     }
 
     /// Whether the bricks that a scan leaves are evicted when it comes to the next layer.
     pub(super) fn is_cache_tight(access: &Access) -> bool {
         let Some(scan) = &access.scan else { return false };
-        let room = match scan.retention() {
+        let now = scan.now();
+        let room = match now.retention {
             Retention::Planes(_) => 0,
-            Retention::Bricks => scan.share(),
-            Retention::Cache => access.resources.cache.capacity(),
+            Retention::Bricks => now.share,
+            Retention::Cache => access.resources.cache.capacity,
         };
         let bricks = usize::try_from(scan.bricks.layer_bricks()).unwrap_or(usize::MAX);
-        let layer = bricks.saturating_mul(brick_cost(access.info()));
-        scan.is_thrashing() || room < layer.saturating_mul(2)
+        now.thrashing || room < bricks.saturating_mul(scan.bricks.brick_cost).saturating_mul(2)
     }
 
     fn shares(&self) -> MutexGuard<'_, CacheShares> {
@@ -170,10 +175,12 @@ fn request_ahead(access: &Access, scan: &Arc<Scan>, from: u64, target: u64, posi
     let order = &scan.bricks;
     let end = match position.end_of_only_plane {
         None => order.total(),
-        Some(_) => (position.layer + 1).saturating_mul(order.layer_bricks()).min(order.total()),
+        Some(_) => order.bricks(position.layer).end.min(order.total()),
     };
-    let more = (REQUESTED_BYTES / stored_bytes(access).max(1)).clamp(MIN_REQUESTED, MAX_REQUESTED);
-    let Some(bricks) = scan.claim_requests(from, target.saturating_add(more).min(end)) else { return };
+    let stored = stored_bytes(access, order.brick_cost as u64);
+    let more = (REQUESTED_BYTES / stored.max(1)).clamp(MIN_REQUESTED, MAX_REQUESTED);
+    let target = target.saturating_add(more).min(end);
+    let Some(bricks) = scan.update(|state| state.claim_requests(from, target)) else { return };
     let (access, plane, scan) = (access.clone(), position.plane, Arc::clone(scan));
     // not in the bulkhead of the prefetches, which wait for what is requested here
     Arc::clone(&access.resources.pool).submit(access.bulkhead, move || {
@@ -183,7 +190,7 @@ fn request_ahead(access: &Access, scan: &Arc<Scan>, from: u64, target: u64, posi
             let at_once = (from..to).map(|number| scan.bricks.brick(number));
             let needed = at_once.filter_map(|at| scan.bricks.first_plane(&at, plane).map(|region| (at, region)));
             if !access.fetch_ahead(needed) {
-                return scan.unclaim_requests(from);
+                return scan.update(|state| state.requested = state.requested.min(from));
             }
             from = to;
         }
@@ -191,9 +198,11 @@ fn request_ahead(access: &Access, scan: &Arc<Scan>, from: u64, target: u64, posi
 }
 
 /// Returns the bytes that a brick takes where it is stored: on average of those of the dataset that were decoded so far.
-fn stored_bytes(access: &Access) -> u64 {
-    let (cost, counters) = (brick_cost(access.info()) as u64, access.counters.as_deref());
-    let counted = counters.map_or((0, 0), |counters| (counters.source_bytes.get(), counters.bytes_decoded.get()));
+fn stored_bytes(access: &Access, cost: u64) -> u64 {
+    let counted = access
+        .counters
+        .as_deref()
+        .map_or((0, 0), |counters| (counters.source_bytes.get(), counters.bytes_decoded.get()));
     match counted {
         (read, decoded) if decoded > 0 => (u128::from(cost) * u128::from(read) / u128::from(decoded)) as u64,
         _ => cost,
@@ -202,64 +211,62 @@ fn stored_bytes(access: &Access) -> u64 {
 
 /// Decides how far to prefetch for a scan.
 fn steps(access: &Access, scan: &Scan, position: &Position) -> Option<Steps> {
-    let (order, size) = (&scan.bricks, access.sample_size() as u64);
-    let (bricks, row) = (order.layer_bricks(), order.row_bricks());
+    let (order, now) = (&scan.bricks, scan.now());
+    let (bricks, row, at) = (order.layer_bricks(), order.row_bricks(), now.progress.next());
     let &Position { brick, plane, layer, end_of_only_plane } = position;
     let planes = order.planes(layer);
     // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
     let crosses_planes = end_of_only_plane.is_none();
-    let is_at_an_end = scan.position().is_multiple_of(order.plane_samples());
-    let goes_on =
-        end_of_only_plane.is_none_or(|end| scan.position() < end) && (!is_at_an_end || scan.continues_to_next_plane());
-    if !scan.is_sequential() || !goes_on {
+    let goes_on = end_of_only_plane.is_none_or(|end| at < end)
+        && (!at.is_multiple_of(order.plane_samples()) || scan.continues_to_next_plane());
+    if !now.is_sequential || !goes_on {
         return None;
     }
-    let decoders = access.resources.gate.decoders() as u64;
-    let share = if scan.retention() == Retention::Cache { access.resources.cache.capacity() } else { scan.share() };
-    let room = (share / brick_cost(access.info())) as u64;
-    match scan.retention() {
+    let decoders = access.resources.gate.decoders as u64;
+    let share = if now.retention == Retention::Cache { access.resources.cache.capacity } else { now.share };
+    let room = (share / order.brick_cost) as u64;
+    let (kind, from, target) = match now.retention {
         Retention::Planes(plan) => {
             // one visit in as many as a segment has planes decodes: this keeps half of the decoders busy, and requests
             // occupy the others
             let ahead = row.saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
             let from = plane * bricks + brick - layer * bricks;
             let target = from.saturating_add(ahead.min(bricks).min(room.saturating_mul(order.step()) / 2));
-            let end = if crosses_planes { order.shape()[0] } else { plane + 1 };
-            let target = target.min(end.saturating_mul(bricks));
-            Some(Steps { order: PrefetchOrder::Visits, from, target })
+            let end = if crosses_planes { order.shape[0] } else { plane + 1 };
+            (PrefetchOrder::Visits, from, target.min(end.saturating_mul(bricks)))
         }
         retention if retention == Retention::Cache || plane == planes.start => {
             // in the first plane of a layer: the rest of this row of bricks, and the next row
             let ahead = row.max(4 * decoders).min(room / 2);
             let target = (brick - brick % row + row + ahead).min((layer + 1) * bricks);
-            Some(Steps { order: PrefetchOrder::Bricks, from: brick, target })
+            (PrefetchOrder::Bricks, brick, target)
         }
-        _ if !crosses_planes => None,
+        _ if !crosses_planes => return None,
         _ => {
             // in the other planes: the same fraction of the next layer as the scan has passed of this one, so that it
             // is decoded in time
-            let due = first_plane_ahead(scan, size, planes.start, planes.end).map_or(0, |begin| {
+            let due = first_plane_ahead(order, &now, &planes).map_or(0, |begin| {
                 let passed = plane.saturating_sub(begin);
                 (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(planes.end - begin)) as u64
             });
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
-            Some(Steps { order: PrefetchOrder::Bricks, from: brick, target: target.min(order.total()) })
+            (PrefetchOrder::Bricks, brick, target.min(order.total()))
         }
-    }
+    };
+    Some(Steps { order: kind, from, target })
 }
 
-/// Returns the plane of a layer, of planes `first..end`, from which on bricks of the next layer are prefetched for a
-/// scan: the first one if the scan comes from the layer before. In the layer that it begins with it has to read some of
-/// it before, since many readers want a few planes only; what was read ahead of it does not count. `None` if it has not.
-fn first_plane_ahead(scan: &Scan, size: u64, first: u64, end: u64) -> Option<u64> {
-    let plane = scan.bricks.plane_samples();
-    let began = scan.position().saturating_sub(scan.distance_covered()) / plane;
-    if began < first {
-        return Some(first);
+/// Returns the plane of a layer of `planes` from which on bricks of the next layer are prefetched for a scan: the first
+/// one if the scan comes from the layer before. In the layer that it begins with it has to read some of it before, since
+/// many readers want a few planes only; what was read ahead of it does not count. `None` if it has not.
+fn first_plane_ahead(order: &BrickOrder, now: &ScanState, planes: &Range<u64>) -> Option<u64> {
+    if order.plane_of(now.progress.next().saturating_sub(now.progress.length())) < planes.start {
+        return Some(planes.start);
     }
-    let enough = NEXT_LAYER_AFTER.div_ceil(plane.saturating_mul(size).max(1));
-    let begin = first + enough.max((end - first) / 8).min((end - first) / 2);
-    (scan.own_position() / plane >= begin).then_some(begin)
+    let depth = planes.end - planes.start;
+    let enough = NEXT_LAYER_AFTER.div_ceil(order.plane_samples().saturating_mul(order.size).max(1));
+    let begin = planes.start + enough.max(depth / 8).min(depth / 2);
+    (order.plane_of(now.own_position) >= begin).then_some(begin)
 }
 
 /// Prefetches bricks of a scan one after another, until there are no more to prefetch.
@@ -277,10 +284,10 @@ impl PrefetchJob {
     fn place(&self, scan: &Scan, step: u64) -> (Dims, u64) {
         let bricks = &scan.bricks;
         match self.order {
-            PrefetchOrder::Bricks => (bricks.brick(step), bricks.plane_of(scan.position())),
+            PrefetchOrder::Bricks => (bricks.brick(step), scan.plane()),
             PrefetchOrder::Visits => {
                 let plane = step / bricks.layer_bricks();
-                let number = bricks.layer_of(plane) * bricks.layer_bricks() + step % bricks.layer_bricks();
+                let number = bricks.bricks(bricks.layer_of(plane)).start + step % bricks.layer_bricks();
                 (bricks.brick(number), plane)
             }
         }
@@ -303,7 +310,7 @@ impl PrefetchJob {
         struct Claim<'a>(&'a Scan);
         impl Drop for Claim<'_> {
             fn drop(&mut self) {
-                self.0.end_prefetch();
+                self.0.update(|state| state.in_flight -= 1);
             }
         }
         let Some(scan) = &self.access.scan else { return };
@@ -311,13 +318,15 @@ impl PrefetchJob {
         while let Some(this) = step {
             let claim = Claim(scan);
             let (at, plane) = self.place(scan, this);
-            if plane >= scan.bricks.plane_of(scan.position()) {
+            if plane >= scan.plane() {
                 self.prefetch(scan, &at, plane);
             }
             drop(claim);
-            let has_room = scan.share() >= self.share;
-            let decoders = self.access.resources.gate.decoders();
-            step = if has_room { scan.claim(self.order, self.target, decoders) } else { None };
+            let decoders = self.access.resources.gate.decoders;
+            step = scan.update(|state| match state.share >= self.share {
+                true => state.claim(self.order, self.target, decoders),
+                false => None,
+            });
         }
     }
 
@@ -326,7 +335,7 @@ impl PrefetchJob {
     fn prefetch(&self, scan: &Scan, at: &Dims, plane: u64) {
         let access = &self.access;
         let Some(region) = scan.bricks.first_plane(at, plane) else { return };
-        let is_full = matches!(scan.retention(), Retention::Planes(_)) && access.planes_that_fit(scan) == 0;
+        let is_full = matches!(scan.now().retention, Retention::Planes(_)) && access.planes_that_fit(scan) == 0;
         if is_full || access.is_in_memory(at, &region) {
             return;
         }

@@ -3,18 +3,17 @@
 //! What is in memory is copied on the calling thread; the rest is divided among workers of the pool. A calling thread
 //! that may wait is one of the workers, so that little work needs no other thread.
 
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::brick::{Access, brick_bytes};
+use super::brick::Access;
 use super::cache::BrickCache;
-use super::copier::{Copier, ReadError};
+use super::copier::{Copied, Copier, ReadError};
 use super::output::{Memory, Rows, Work, lend};
 use super::prefetch::{Prefetcher, workers};
 use super::region::{Piece, Pieces, Selection, are_disjoint};
 use super::resources::{DecodeGate, Resources};
-use super::scan::{Scan, ScanDetector};
+use super::scan::{FileRange, brick_bytes};
 use crate::counters::Counters;
 use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, BufferPool};
@@ -22,7 +21,7 @@ use crate::pool::{Bulkhead, Pool, WaitingRequest, is_worker};
 use crate::source::Blocking;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::volume::{AxisPermutation, Brick, Dims};
+use crate::volume::{Brick, Dims};
 
 /// Bytes that all decoders together may need at a time.
 const DECODE_BUDGET: usize = 256 << 20;
@@ -55,20 +54,6 @@ pub(crate) struct ReadRequest {
     pub(crate) counters: Option<Arc<Counters>>,
     /// What of an open file is read, if a file shows the array.
     pub(crate) from_file: Option<FileRange>,
-}
-
-/// A range of the samples that an open file shows.
-pub(crate) struct FileRange {
-    /// The readers of the open file: bricks are prefetched for those that are sequential.
-    pub(crate) scans: Arc<ScanDetector>,
-    /// The order of axes in the file.
-    pub(crate) order: AxisPermutation,
-    /// The numbers of the samples in that order.
-    pub(crate) samples: Range<u64>,
-    /// Whether the kernel keeps the samples in its page cache, so that nobody asks for them again in this order.
-    pub(crate) page_cached: bool,
-    /// Whether it is read ahead of the client that will want it.
-    pub(crate) ahead: bool,
 }
 
 /// What reads are in progress just now: all of it is 0 when nothing is read.
@@ -149,13 +134,11 @@ impl Reader {
             let cause = FormatError::Internal(format!("samples beyond {shape:?} or {length} bytes were to be read"));
             return done(memory, Err(ReadError::new(None, cause)));
         }
-        let (scan, is_other) = match &from_file {
-            Some(file) => file.scan(&*array),
-            None => (None, true),
-        };
+        let scan = from_file.as_ref().and_then(|file| file.record(array.info()));
+        let is_other = scan.is_none() && from_file.as_ref().is_none_or(|file| !file.scans.has_scans());
         let access = Access { resources: Arc::clone(&self.resources), array, bulkhead, scan, counters };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
-        let AtOnce { pending, has_decoded, is_unchecked } = match copied {
+        let Copied { pending, has_decoded, is_unchecked } = match copied {
             Ok(copied) => copied,
             Err(error) => return done(memory, Err(error)),
         };
@@ -216,32 +199,12 @@ impl Reader {
     }
 }
 
-impl FileRange {
-    /// Returns the scan that a read belongs to, and whether none of the file's readers is one.
-    fn scan(&self, array: &dyn Array) -> (Option<Arc<Scan>>, bool) {
-        let scan = self.scans.record(array.info(), &self.order, &self.samples, self.ahead);
-        scan.iter().for_each(|scan| scan.set_page_cached(self.page_cached));
-        let is_other = scan.is_none() && !self.scans.has_scans();
-        (scan, is_other)
-    }
-}
-
-/// What the calling thread has copied.
-struct AtOnce {
-    /// The pieces that have to be waited for.
-    pending: Vec<Piece>,
-    /// Samples came from decoded bricks.
-    has_decoded: bool,
-    /// Samples came straight from the source: they count only if it is unchanged afterwards.
-    is_unchecked: bool,
-}
-
 /// Copies the pieces that are in memory. Never waits.
-fn copy_at_once(access: &Access, selections: &[Selection], out: &mut Rows<'_>) -> Result<AtOnce, ReadError> {
+fn copy_at_once<'a>(access: &'a Access, selections: &'a [Selection], out: &mut Rows<'_>) -> Result<Copied, ReadError> {
     let mut pieces = Pieces::new(&access.info().grid, selections);
     let bytes = selections.iter().map(Selection::samples).sum::<u64>() * access.sample_size() as u64;
     if bytes > MAX_AT_ONCE && access.scan.is_none() {
-        return Ok(AtOnce { pending: pieces.collect(), has_decoded: false, is_unchecked: false });
+        return Ok(Copied { pending: pieces.collect(), ..Copied::default() });
     }
     let at_once = (MAX_HELD / brick_bytes(access.info())).clamp(1, MAX_PIECES);
     let (mut copier, mut some) = (Copier::new(access, selections, Blocking::No), Vec::new());
@@ -249,13 +212,10 @@ fn copy_at_once(access: &Access, selections: &[Selection], out: &mut Rows<'_>) -
         some.clear();
         pieces.fill(&mut some, at_once);
         if some.is_empty() {
-            break;
+            return copier.finish(out);
         }
         copier.copy(&some, out)?;
     }
-    copier.finish(out)?;
-    let pending = std::mem::take(&mut copier.pending);
-    Ok(AtOnce { pending, has_decoded: copier.has_decoded, is_unchecked: copier.is_unchecked })
 }
 
 /// Ends a read that has all its samples.
@@ -266,22 +226,28 @@ fn finish(
     memory: Memory,
     done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
 ) {
-    let check = move |access: &Access, blocking| match is_unchecked {
-        true => access
-            .array
-            .source()
-            .check_unchanged_or(blocking)
-            .map_err(|cause| ReadError::new(Pieces::new(&access.info().grid, &selections).next().as_ref(), cause)),
-        false => Ok(()),
-    };
-    match check(&access, Blocking::No) {
+    let first = Pieces::new(&access.info().grid, &selections).next();
+    match check_unchanged(&access, first.as_ref(), is_unchecked, Blocking::No) {
         // the file was evicted a moment ago, and is opened again by a worker
         Err(error) if error.cause.would_block() => {
             let (pool, bulkhead) = (Arc::clone(&access.resources.pool), access.bulkhead);
-            pool.submit(bulkhead, move || done(memory, check(&access, Blocking::Yes)));
+            pool.submit(bulkhead, move || {
+                done(memory, check_unchanged(&access, first.as_ref(), is_unchecked, Blocking::Yes));
+            });
         }
         checked => done(memory, checked),
     }
+}
+
+/// Checks that the source is unchanged, if samples came straight from it. An error names the `first` piece.
+fn check_unchanged(
+    access: &Access,
+    first: Option<&Piece>,
+    is_unchecked: bool,
+    blocking: Blocking,
+) -> Result<(), ReadError> {
+    let check = || access.array.source().check_unchanged_or(blocking).map_err(|cause| ReadError::new(first, cause));
+    if is_unchecked { check() } else { Ok(()) }
 }
 
 /// A read whose pieces are loaded by several workers.
@@ -316,7 +282,7 @@ impl Read {
             pieces.sort_by_cached_key(|piece| access.key(&piece.brick).1);
         }
         let (bulkhead, pool) = (access.bulkhead, Arc::clone(&access.resources.pool));
-        let workers = workers(pieces.len() as u64, access.info(), BATCH).min(access.resources.gate.decoders());
+        let workers = workers(pieces.len() as u64, access.info(), BATCH).min(access.resources.gate.decoders);
         let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
         let outcome = Mutex::new(Outcome { is_unchecked, failure: None, done: Some((done, pool.request(bulkhead))) });
         let is_parallel = are_disjoint(&selections, access.sample_size());
@@ -372,8 +338,8 @@ impl Read {
         }
         let mut copier = Copier::new(&self.access, &self.selections, Blocking::Yes);
         copier.copy(pieces, out)?;
-        copier.finish(out)?;
-        self.outcome.lock().is_unchecked |= copier.is_unchecked;
+        let copied = copier.finish(out)?;
+        self.outcome.lock().is_unchecked |= copied.is_unchecked;
         Ok(())
     }
 
@@ -397,15 +363,10 @@ impl Read {
         let Some((done, waiting)) = outcome.done.take() else { return };
         let (failure, is_unchecked) = (outcome.failure.take(), outcome.is_unchecked);
         drop(outcome);
+        let first = self.work.pieces().first();
         let checked = match failure {
             Some(failure) => Err(failure),
-            None if is_unchecked => self
-                .access
-                .array
-                .source()
-                .check_unchanged_or(Blocking::Yes)
-                .map_err(|cause| ReadError::new(self.work.pieces().first(), cause)),
-            None => Ok(()),
+            None => check_unchanged(&self.access, first, is_unchecked, Blocking::Yes),
         };
         drop(waiting);
         done(memory, checked);

@@ -71,7 +71,8 @@ impl Drop for Prefaulting {
 pub(super) struct DecodeGate {
     admitted: Mutex<Admitted>,
     released: Condvar,
-    decoders: usize,
+    /// The greatest number of decoders at a time, and of bytes that they need together.
+    pub(super) decoders: usize,
     budget: usize,
 }
 
@@ -88,11 +89,6 @@ impl DecodeGate {
     /// together.
     pub(super) fn new(decoders: usize, budget: usize) -> Self {
         Self { admitted: Mutex::default(), released: Condvar::new(), decoders: decoders.max(1), budget }
-    }
-
-    /// The greatest number of decoders at a time.
-    pub(super) fn decoders(&self) -> usize {
-        self.decoders
     }
 
     /// Returns the number of decoders that are admitted now, and the bytes that they need.

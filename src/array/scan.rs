@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::ghost_list::BrickKey;
 use super::planes::{KeptPlanes, SegmentPlan};
+use crate::memory::entry_weight;
 use crate::sequential::{Progress, StreamTable};
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
-use crate::volume::{ArrayInfo, AxisPermutation, BrickGrid, Dims, Region};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::volume::{ArrayId, ArrayInfo, AxisPermutation, BrickGrid, Dims, Region};
 
 /// The kernel's requests for one reader are out of order by no more than this many bytes.
 pub(super) const REORDER_WINDOW: u64 = 1 << 20;
@@ -19,28 +20,39 @@ pub(super) const REORDER_WINDOW: u64 = 1 << 20;
 /// A reader of a box reads less before it jumps to the next plane of the box.
 const SEQUENTIAL_AFTER: u64 = 1 << 20;
 const SEQUENTIAL_IN_SMALL_PLANE: u64 = 128 << 10;
-
 /// A scan without a request for this long has stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(2);
+/// Bricks from this size on take whole pages of memory.
+const PAGE: usize = 4096;
+
+/// Bytes of a decoded brick.
+pub(super) fn brick_bytes(info: &ArrayInfo) -> usize {
+    let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
+    samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
+}
 
 /// The bricks of an array in the order of axes in which a file shows its samples. *Planes* lie across the slowest axis of
 /// the file, a *layer* of bricks is all that one plane touches, and a *row* of bricks all that a row of planes touches.
 pub(super) struct BrickOrder {
     pub(super) axes: AxisPermutation,
+    array: ArrayId,
     grid: BrickGrid,
     /// Samples and bricks along each axis of the file.
-    shape: Dims,
+    pub(super) shape: Dims,
     count: Dims,
+    /// Bytes of a sample.
+    pub(super) size: u64,
+    /// Bytes that a decoded brick takes in the cache, overhead included.
+    pub(super) brick_cost: usize,
 }
 
 impl BrickOrder {
     pub(super) fn new(info: &ArrayInfo, axes: AxisPermutation) -> Self {
         let (shape, count) = (axes.permute_dims(&info.shape()), axes.permute_dims(&info.grid.count()));
-        Self { axes, grid: info.grid.clone(), shape, count }
-    }
-
-    pub(super) fn shape(&self) -> &Dims {
-        &self.shape
+        let brick = brick_bytes(info);
+        let pages = if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE };
+        let (size, brick_cost) = (info.dtype.size() as u64, entry_weight(pages));
+        Self { axes, array: info.id, grid: info.grid.clone(), shape, count, size, brick_cost }
     }
 
     /// Samples of a plane.
@@ -53,7 +65,7 @@ impl BrickOrder {
         self.grid.step()[self.axes.axis(0)]
     }
 
-    /// The number of all bricks, of those in a layer, and of those in a row.
+    /// The number of all bricks.
     pub(super) fn total(&self) -> u64 {
         self.grid.total()
     }
@@ -76,9 +88,18 @@ impl BrickOrder {
         self.count.linear_of(&self.axes.permute_dims(brick))
     }
 
-    /// The brick with a number.
+    /// The brick with a number, and its key in the cache.
     pub(super) fn brick(&self, number: u64) -> Dims {
         self.axes.invert_dims(&self.count.index_of(number))
+    }
+
+    pub(super) fn key(&self, number: u64) -> BrickKey {
+        (self.array, self.grid.count().linear_of(&self.brick(number)))
+    }
+
+    /// The numbers of the bricks of a layer.
+    pub(super) fn bricks(&self, layer: u64) -> Range<u64> {
+        layer * self.layer_bricks()..(layer + 1) * self.layer_bricks()
     }
 
     /// The number of the brick that has a sample, which has this number among all samples of the file.
@@ -103,12 +124,6 @@ impl BrickOrder {
         first..end
     }
 
-    /// The cache's keys of all bricks of a layer; `info` is that of the array.
-    pub(super) fn layer_keys(&self, info: &ArrayInfo, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
-        let (bricks, id, count) = (self.layer_bricks(), info.id, info.grid.count());
-        (layer * bricks..(layer + 1) * bricks).map(move |number| (id, count.linear_of(&self.brick(number))))
-    }
-
     /// Returns the first plane of what a brick owns that is not before `plane`, if there is one.
     pub(super) fn first_plane(&self, brick: &Dims, plane: u64) -> Option<Region> {
         let (axis, mut region) = (self.axes.axis(0), self.grid.region(brick));
@@ -119,11 +134,25 @@ impl BrickOrder {
     }
 }
 
+/// A range of the samples that an open file shows.
+pub(crate) struct FileRange {
+    /// The readers of the open file: bricks are prefetched for those that are sequential.
+    pub(crate) scans: Arc<ScanDetector>,
+    /// The order of axes in the file.
+    pub(crate) order: AxisPermutation,
+    /// The numbers of the samples in that order.
+    pub(crate) samples: Range<u64>,
+    /// Whether the kernel keeps the samples in its page cache, so that nobody asks for them again in this order.
+    pub(crate) page_cached: bool,
+    /// Whether it is read ahead of the client that will want it.
+    pub(crate) ahead: bool,
+}
+
 /// The readers of one open file.
 #[derive(Default)]
 pub(crate) struct ScanDetector {
-    streams: StreamTable<Arc<Scan>>,
-    /// How many streams have ever been sequential.
+    readers: StreamTable<Arc<Scan>>,
+    /// How many of them have ever been sequential.
     sequential: Arc<AtomicUsize>,
     /// Decoded bricks are evicted soon after a scan has passed them.
     cache_is_tight: AtomicBool,
@@ -131,99 +160,123 @@ pub(crate) struct ScanDetector {
 
 impl ScanDetector {
     /// Whether requests that come far out of order would find their bricks evicted, and decode them again.
-    #[must_use]
     pub(crate) fn cache_is_tight(&self) -> bool {
         self.cache_is_tight.load(Ordering::Relaxed)
     }
 
-    /// Records whether the cache is tight.
-    pub(crate) fn set_cache_is_tight(&self, tight: bool) {
+    pub(super) fn set_cache_is_tight(&self, tight: bool) {
         self.cache_is_tight.store(tight, Ordering::Relaxed);
-    }
-
-    /// Records a request, which may be one that reads `ahead` of its reader; returns the scan that it belongs to, if it
-    /// belongs to one.
-    pub(super) fn record(
-        &self,
-        info: &ArrayInfo,
-        order: &AxisPermutation,
-        samples: &Range<u64>,
-        ahead: bool,
-    ) -> Option<Arc<Scan>> {
-        let (size, plane) = (info.dtype.size() as u64, order.permute_dims(&info.shape()).strides(1)[0]);
-        // the rows of a box in the next plane belong to the same reader
-        let (back, forward) = (REORDER_WINDOW / size, (REORDER_WINDOW / size).max(2 * plane));
-        let distance = |stream: &Arc<Scan>| stream.distance_to(samples, back, forward, plane);
-        let new = || Arc::new(Scan::new(BrickOrder::new(info, *order), samples, ahead, Arc::clone(&self.sequential)));
-        let stream = self.streams.find_or_insert(distance, |stream| Arc::clone(stream), new)?;
-        let threshold = (SEQUENTIAL_IN_SMALL_PLANE / size).min(plane / 2).max(plane / 4).min(SEQUENTIAL_AFTER / size);
-        stream.advance(samples, threshold, plane, ahead).then_some(stream)
     }
 
     /// Records that a reader has reached a sample that was read ahead of it.
     pub(crate) fn record_position(&self, sample: u64) {
-        self.streams.any(|stream| stream.record_position(sample));
+        self.readers.any(|reader| {
+            reader.update(|state| {
+                let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
+                state.own_position = if is_ahead { sample + 1 } else { state.own_position };
+                is_ahead
+            })
+        });
     }
 
     /// Returns the prefetches in flight for all readers.
     #[cfg(all(test, feature = "shuttle"))]
     pub(crate) fn prefetches_in_flight(&self) -> usize {
         let mut sum = 0;
-        self.streams.any(|stream| {
-            sum += stream.prefetches_in_flight();
+        self.readers.any(|reader| {
+            sum += reader.now().in_flight;
             false
         });
         sum
     }
 
     /// Whether any of the readers scans many planes.
-    pub(crate) fn has_scans(&self) -> bool {
-        self.streams.any(|stream| stream.continues_to_next_plane() && stream.has_been_sequential())
+    pub(super) fn has_scans(&self) -> bool {
+        self.readers.any(|reader| reader.continues_to_next_plane() && reader.now().was_sequential)
+    }
+}
+
+impl FileRange {
+    /// Records a request for this range; returns the scan that it belongs to, if it belongs to one.
+    pub(super) fn record(&self, info: &ArrayInfo) -> Option<Arc<Scan>> {
+        let (size, samples) = (info.dtype.size() as u64, &self.samples);
+        let plane = self.order.permute_dims(&info.shape()).strides(1)[0];
+        // the rows of a box in the next plane belong to the same reader
+        let (back, forward) = (REORDER_WINDOW / size, (REORDER_WINDOW / size).max(2 * plane));
+        // how far the request is from the reader's position, if it may be the reader's. One that is a plane before the
+        // reader's first sample is another reader's, or that of one which goes backwards
+        let distance = |reader: &Arc<Scan>| {
+            let progress = reader.now().progress;
+            let (first, next) = (progress.first(), progress.next());
+            let late = back.min((plane / 2).max((samples.end - samples.start) / 2));
+            let near = (next.saturating_sub(back)..=next.saturating_add(forward)).contains(&samples.start);
+            (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
+        };
+        let new = || {
+            let own_position = if self.ahead { samples.start } else { samples.end };
+            Arc::new(Scan::new(BrickOrder::new(info, self.order), samples, own_position, &self.scans.sequential))
+        };
+        let reader = self.scans.readers.find_or_insert(distance, |reader| Arc::clone(reader), new)?;
+        let threshold = (SEQUENTIAL_IN_SMALL_PLANE / size).min(plane / 2).max(plane / 4).min(SEQUENTIAL_AFTER / size);
+        let is_scan = reader.update(|state| {
+            if !self.ahead {
+                state.own_position = state.own_position.max(samples.end);
+            }
+            state.last_request = Instant::now();
+            state.is_sequential = state.progress.advance(samples, threshold);
+            state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
+            if state.is_sequential && !state.was_sequential {
+                state.was_sequential = true;
+                reader.sequential_readers.fetch_add(1, Ordering::Relaxed);
+            }
+            state.page_cached = self.page_cached;
+            state.was_sequential
+        });
+        is_scan.then_some(reader)
     }
 }
 
 /// One reader of an open file; a scan if it is sequential.
 pub(super) struct Scan {
     pub(super) bricks: BrickOrder,
-    state: Mutex<State>,
-    /// Bytes of memory that it may use.
-    share: AtomicUsize,
-    /// The next step to prefetch, in each order.
-    cursors: [AtomicU64; 2],
-    /// The next brick to request from a source that takes long to answer.
-    requested: AtomicU64,
-    /// Prefetches in flight.
-    in_flight: AtomicUsize,
-    /// Bricks that were decoded since it entered its layer.
-    decoded: AtomicU64,
-    /// The kernel keeps what it reads in the page cache.
-    page_cached: AtomicBool,
-    /// How many streams of the open file have ever been sequential.
-    sequential_streams: Arc<AtomicUsize>,
     /// The planes that it keeps if a layer of bricks does not fit the cache.
     pub(super) planes: KeptPlanes,
+    state: Mutex<ScanState>,
+    /// How many readers of the open file have ever been sequential.
+    sequential_readers: Arc<AtomicUsize>,
 }
 
-struct State {
-    progress: Progress,
+/// How far a reader has come, and what is kept and prefetched for it.
+#[derive(Clone, Copy)]
+pub(super) struct ScanState {
+    pub(super) progress: Progress,
     /// One past the last sample that the reader itself has asked for: others are read ahead of it.
-    own_position: u64,
+    pub(super) own_position: u64,
     /// It is sequential now.
-    is_sequential: bool,
+    pub(super) is_sequential: bool,
     /// It is sequential now or was so at any time.
     was_sequential: bool,
     /// It has continued from one plane to the next in order.
     crosses_planes: bool,
-    /// Its bricks were evicted before it had read them.
-    thrashing: bool,
     last_request: Instant,
-    retention: Retention,
-    /// The layer of bricks that it has entered.
+    /// The kernel keeps what it reads in the page cache.
+    pub(super) page_cached: bool,
+    pub(super) retention: Retention,
+    /// Bytes of memory that it may use.
+    pub(super) share: usize,
+    /// The layer of bricks and the plane that it has entered.
     layer: Option<u64>,
-    /// The plane that it has entered.
     plane: Option<u64>,
-    /// The layer that it was in before, until that is taken.
-    previous_layer: Option<u64>,
+    /// Bricks that were decoded since it entered its layer.
+    pub(super) decoded: u64,
+    /// Its bricks were evicted before it had read them.
+    pub(super) thrashing: bool,
+    /// The next step to prefetch, in each order.
+    cursors: [u64; 2],
+    /// The next brick to request from a source that takes long to answer.
+    pub(super) requested: u64,
+    /// Prefetches in flight.
+    pub(super) in_flight: usize,
 }
 
 /// The order in which bricks are prefetched for a scan. A step is one brick or one visit.
@@ -248,246 +301,115 @@ pub(super) enum Retention {
 }
 
 impl Scan {
-    /// A reader that begins with the request for `samples`, which may be one that reads `ahead` of it.
-    fn new(bricks: BrickOrder, samples: &Range<u64>, ahead: bool, sequential_streams: Arc<AtomicUsize>) -> Self {
-        Self {
-            planes: KeptPlanes::new(bricks.axes),
-            bricks,
-            state: Mutex::new(State {
-                progress: Progress::new(samples),
-                own_position: if ahead { samples.start } else { samples.end },
-                is_sequential: false,
-                was_sequential: false,
-                crosses_planes: false,
-                thrashing: false,
-                last_request: Instant::now(),
-                retention: Retention::Cache,
-                layer: None,
-                plane: None,
-                previous_layer: None,
-            }),
-            share: AtomicUsize::new(0),
-            cursors: Default::default(),
-            requested: AtomicU64::new(0),
-            in_flight: AtomicUsize::new(0),
-            decoded: AtomicU64::new(0),
-            page_cached: AtomicBool::new(false),
-            sequential_streams,
-        }
+    fn new(bricks: BrickOrder, samples: &Range<u64>, own_position: u64, sequential: &Arc<AtomicUsize>) -> Self {
+        let state = ScanState {
+            progress: Progress::new(samples),
+            own_position,
+            is_sequential: false,
+            was_sequential: false,
+            crosses_planes: false,
+            last_request: Instant::now(),
+            page_cached: false,
+            retention: Retention::Cache,
+            share: 0,
+            layer: None,
+            plane: None,
+            decoded: 0,
+            thrashing: false,
+            cursors: [0; 2],
+            requested: 0,
+            in_flight: 0,
+        };
+        let planes = KeptPlanes::new(bricks.axes);
+        Self { bricks, planes, state: Mutex::new(state), sequential_readers: Arc::clone(sequential) }
     }
 
-    /// Returns how far a request is from the stream's position, if it may belong to the stream: no more than `back`
-    /// samples before it or `forward` samples after it. A request a plane before the stream's first sample belongs to
-    /// another reader, or to one that goes backwards.
-    pub(super) fn distance_to(&self, samples: &Range<u64>, back: u64, forward: u64, plane: u64) -> Option<u64> {
-        let progress = self.state().progress;
-        let (first, next) = (progress.first(), progress.next());
-        let late = back.min((plane / 2).max((samples.end - samples.start) / 2));
-        let near = (next.saturating_sub(back)..=next.saturating_add(forward)).contains(&samples.start);
-        (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
+    pub(super) fn now(&self) -> ScanState {
+        *self.state.lock()
     }
 
-    /// Records a request, which may be one that reads `ahead` of the reader. Returns whether the stream has ever been
-    /// sequential over `threshold` samples.
-    pub(super) fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64, ahead: bool) -> bool {
-        let mut state = self.state();
-        if !ahead {
-            state.own_position = state.own_position.max(samples.end);
-        }
-        state.last_request = Instant::now();
-        state.is_sequential = state.progress.advance(samples, threshold);
-        state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
-        if state.is_sequential && !state.was_sequential {
-            state.was_sequential = true;
-            self.sequential_streams.fetch_add(1, Ordering::Relaxed);
-        }
-        state.was_sequential
-    }
-
-    /// Records that the reader has reached a sample, if that is one that was read ahead of it. Returns whether it is.
-    pub(super) fn record_position(&self, sample: u64) -> bool {
-        let mut state = self.state();
-        let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
-        if is_ahead {
-            state.own_position = sample + 1;
-        }
-        is_ahead
-    }
-
-    /// Returns one past the last sample that the reader itself has asked for, as far as it had to ask.
-    pub(super) fn own_position(&self) -> u64 {
-        self.state().own_position
-    }
-
-    /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
-    /// file so far. A reader that goes backwards, or from one plane to any other, is a new stream in each plane.
-    pub(super) fn continues_to_next_plane(&self) -> bool {
-        self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
-    }
-
-    /// Returns the sample at which it ends if it may want a single plane; see [`Progress::end_of_only_plane`].
-    pub(super) fn end_of_only_plane(&self, plane: u64, size: u64) -> Option<u64> {
-        self.state().progress.end_of_only_plane(0, plane, size)
-    }
-
-    /// Whether it is sequential now.
-    pub(super) fn is_sequential(&self) -> bool {
-        self.state().is_sequential
-    }
-
-    /// Whether it is sequential now or was so at any time.
-    pub(super) fn has_been_sequential(&self) -> bool {
-        self.state().was_sequential
-    }
-
-    /// Returns the number of samples from the first to the last of its range.
-    pub(super) fn distance_covered(&self) -> u64 {
-        self.state().progress.length()
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut ScanState) -> R) -> R {
+        change(&mut self.state.lock())
     }
 
     /// Returns one past the last sample asked for.
     pub(super) fn position(&self) -> u64 {
-        self.state().progress.next()
+        self.now().progress.next()
+    }
+
+    /// Returns the plane that it has come to.
+    pub(super) fn plane(&self) -> u64 {
+        self.bricks.plane_of(self.position())
+    }
+
+    /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
+    /// file so far. A reader that goes backwards, or from one plane to any other, is a new reader in each plane.
+    pub(super) fn continues_to_next_plane(&self) -> bool {
+        self.sequential_readers.load(Ordering::Relaxed) <= 1 || self.now().crosses_planes
     }
 
     /// Whether it is likely to continue: it is not at the end of the array, and has had a request lately.
     pub(super) fn is_active(&self) -> bool {
-        let end = self.bricks.shape().product().unwrap_or(u64::MAX);
-        let has_requests = || {
-            let state = self.state();
-            state.progress.next() < end && state.last_request.elapsed() < STOPPED_AFTER
-        };
-        self.continues_to_next_plane() && has_requests()
-    }
-
-    /// Whether the kernel keeps what it reads in the page cache.
-    pub(super) fn is_page_cached(&self) -> bool {
-        self.page_cached.load(Ordering::Relaxed)
-    }
-
-    /// Records whether the kernel keeps what it reads in the page cache.
-    pub(super) fn set_page_cached(&self, page_cached: bool) {
-        self.page_cached.store(page_cached, Ordering::Relaxed);
-    }
-
-    /// Counts a brick that was decoded for it and inserted into the cache.
-    pub(super) fn count_decoded(&self) {
-        self.decoded.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Marks the scan as thrashing, once, if more bricks than `max_decodes` were decoded in its layer.
-    pub(super) fn detect_thrashing(&self, max_decodes: u64) {
-        let mut state = self.state();
-        if state.retention == Retention::Bricks
-            && !state.thrashing
-            && self.decoded.load(Ordering::Relaxed) > max_decodes
-        {
-            (state.thrashing, state.layer) = (true, None);
-        }
-    }
-
-    /// Whether its bricks were evicted from the cache too early.
-    pub(super) fn is_thrashing(&self) -> bool {
-        self.state().thrashing
-    }
-
-    /// Returns what it keeps of a brick.
-    pub(super) fn retention(&self) -> Retention {
-        self.state().retention
-    }
-
-    /// Sets what it keeps of a brick from here on.
-    pub(super) fn set_retention(&self, retention: Retention) {
-        self.state().retention = retention;
-    }
-
-    /// Returns the bytes of memory that it may use.
-    pub(super) fn share(&self) -> usize {
-        self.share.load(Ordering::Relaxed)
-    }
-
-    /// Sets the bytes of memory that it may use.
-    pub(super) fn set_share(&self, bytes: usize) {
-        self.share.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Records the layer of bricks that it is in. Returns whether it has just entered it.
-    pub(super) fn enter_layer(&self, layer: u64) -> bool {
-        let mut state = self.state();
-        let previous = state.layer.replace(layer);
-        if previous != Some(layer) {
-            state.previous_layer = previous;
-            self.decoded.store(0, Ordering::Relaxed);
-        }
-        previous != Some(layer)
-    }
-
-    /// Records the plane that it is in. Returns whether it has just entered it.
-    pub(super) fn enter_plane(&self, plane: u64) -> bool {
-        self.state().plane.replace(plane) != Some(plane)
-    }
-
-    /// Returns the layer that it has left, once.
-    pub(super) fn take_previous_layer(&self) -> Option<u64> {
-        self.state().previous_layer.take()
+        let (now, end) = (self.now(), self.bricks.shape.product().unwrap_or(u64::MAX));
+        self.continues_to_next_plane() && now.progress.next() < end && now.last_request.elapsed() < STOPPED_AFTER
     }
 
     /// Stops the scan: nothing is kept for it any more. If it continues after all, it enters its layer again.
     pub(super) fn stop(&self) {
-        let mut state = self.state();
-        (state.retention, state.layer) = (Retention::Cache, None);
-        drop(state);
+        self.update(|state| (state.retention, state.layer) = (Retention::Cache, None));
         self.planes.clear();
     }
+}
 
-    /// Skips the steps before `step`, which the reader itself has reached.
-    pub(super) fn skip_to(&self, order: PrefetchOrder, step: u64) {
-        self.cursors[order as usize].fetch_max(step, Ordering::Relaxed);
+impl ScanState {
+    /// Marks the scan as thrashing, once, if more bricks than `max_decodes` were decoded in its layer.
+    pub(super) fn detect_thrashing(&mut self, max_decodes: u64) {
+        if self.retention == Retention::Bricks && !self.thrashing && self.decoded > max_decodes {
+            (self.thrashing, self.layer) = (true, None);
+        }
     }
 
-    /// Returns the number of steps before `target` that no worker has claimed.
-    pub(super) fn unclaimed(&self, order: PrefetchOrder, target: u64) -> u64 {
-        target.saturating_sub(self.cursors[order as usize].load(Ordering::Relaxed))
+    /// Records the layer of bricks that it is in. If it has just entered it, returns the layer that it was in before.
+    pub(super) fn enter_layer(&mut self, layer: u64) -> Option<Option<u64>> {
+        let previous = self.layer.replace(layer);
+        if previous == Some(layer) {
+            return None;
+        }
+        self.decoded = 0;
+        Some(previous)
+    }
+
+    /// Records the plane that it is in. Returns whether it has just entered it.
+    pub(super) fn enter_plane(&mut self, plane: u64) -> bool {
+        self.plane.replace(plane) != Some(plane)
+    }
+
+    /// Skips the steps before `from`, which the reader itself has reached. Returns the number of steps before `target`
+    /// that no worker has claimed.
+    pub(super) fn skip_to(&mut self, order: PrefetchOrder, from: u64, target: u64) -> u64 {
+        let cursor = &mut self.cursors[order as usize];
+        *cursor = (*cursor).max(from);
+        target.saturating_sub(*cursor)
     }
 
     /// Claims the next step to prefetch, if it is before `target` and fewer than `max_in_flight` are in flight. The
-    /// caller ends each claim with [`Scan::end_prefetch`].
-    pub(super) fn claim(&self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
-        if self.in_flight.load(Ordering::Relaxed) >= max_in_flight {
+    /// caller takes each claim out of `in_flight`.
+    pub(super) fn claim(&mut self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
+        let step = self.cursors[order as usize];
+        if self.in_flight >= max_in_flight || step >= target {
             return None;
         }
-        let claim = |cursor| (cursor < target).then_some(cursor + 1);
-        let cursor = &self.cursors[order as usize];
-        let step = cursor.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.cursors[order as usize] += 1;
+        self.in_flight += 1;
         Some(step)
     }
 
     /// Returns the bricks `from..target` that were not claimed to be requested yet, and claims them. `None` if there
     /// are none.
-    pub(super) fn claim_requests(&self, from: u64, target: u64) -> Option<Range<u64>> {
-        let begin = self.requested.fetch_max(target, Ordering::Relaxed).max(from);
+    pub(super) fn claim_requests(&mut self, from: u64, target: u64) -> Option<Range<u64>> {
+        let begin = self.requested.max(from);
+        self.requested = self.requested.max(target);
         (begin < target).then_some(begin..target)
-    }
-
-    /// Gives back the bricks from `from` on, which could not be requested.
-    pub(super) fn unclaim_requests(&self, from: u64) {
-        self.requested.fetch_min(from, Ordering::Relaxed);
-    }
-
-    /// Returns the prefetches in flight.
-    #[cfg(all(test, feature = "shuttle"))]
-    pub(super) fn prefetches_in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// Ends a prefetch, successful or not.
-    pub(super) fn end_prefetch(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -496,70 +418,81 @@ mod tests {
     use super::*;
     use crate::volume::Dtype;
 
-    const ORDER: AxisPermutation = AxisPermutation::IDENTITY;
-
     fn cube() -> ArrayInfo {
         let (shape, brick_shape) = (Dims::filled(3, 512), Dims::filled(3, 64));
         ArrayInfo::new(Dtype::UInt8, BrickGrid::aligned(shape, brick_shape), brick_shape)
     }
 
+    /// The readers of an open file.
+    #[derive(Default)]
+    struct File(Arc<ScanDetector>);
+
+    impl File {
+        fn read(&self, samples: Range<u64>, ahead: bool) -> Option<Arc<Scan>> {
+            let (scans, order) = (Arc::clone(&self.0), AxisPermutation::IDENTITY);
+            FileRange { scans, order, samples, page_cached: false, ahead }.record(&cube())
+        }
+    }
+
     #[test]
     fn sequential_requests_make_a_scan_and_others_do_not() {
         // a plane has 256 KiB, so 128 KiB in order are enough
-        let (info, scans) = (&cube(), ScanDetector::default());
+        let file = File::default();
         let window = |n: u64| n << 15..(n + 1) << 15;
         // out of order by one window, as the kernel's threads deliver them
         for n in [0, 2, 1] {
-            assert!(scans.record(info, &ORDER, &window(n), false).is_none());
+            assert!(file.read(window(n), false).is_none());
         }
         for n in [3, 5, 4, 6, 7] {
-            assert!(scans.record(info, &ORDER, &window(n), false).is_some());
+            assert!(file.read(window(n), false).is_some());
         }
-        assert_eq!(scans.record(info, &ORDER, &window(8), false).unwrap().position(), 9 << 15);
+        assert_eq!(file.read(window(8), false).unwrap().position(), 9 << 15);
         // a second reader far away is another scan, and does not disturb the first
         for n in 2500..2503 {
-            assert!(scans.record(info, &ORDER, &window(n), false).is_none());
+            assert!(file.read(window(n), false).is_none());
         }
-        assert!(scans.record(info, &ORDER, &window(2503), false).is_some());
-        assert_eq!(scans.record(info, &ORDER, &window(9), false).unwrap().position(), 10 << 15);
+        assert!(file.read(window(2503), false).is_some());
+        assert_eq!(file.read(window(9), false).unwrap().position(), 10 << 15);
         for n in 1..1000u64 {
             let at = (n * 7_919_777) % (1 << 27);
-            assert!(scans.record(info, &ORDER, &(at..at + 4096), false).is_none(), "{n}");
+            assert!(file.read(at..at + 4096, false).is_none(), "{n}");
         }
     }
 
     #[test]
     fn what_is_read_ahead_of_a_reader_is_not_its_own() {
-        let (info, scans) = (&cube(), ScanDetector::default());
-        scans.record(info, &ORDER, &(0..1 << 18), false);
-        let scan = scans.record(info, &ORDER, &(1 << 18..1 << 21), true).unwrap();
-        assert_eq!((scan.position(), scan.own_position()), (1 << 21, 1 << 18));
-        scans.record_position(1 << 20);
-        scans.record_position(1 << 22);
-        scans.record_position(5);
-        assert_eq!(scan.own_position(), (1 << 20) + 1);
+        let file = File::default();
+        file.read(0..1 << 18, false);
+        let scan = file.read(1 << 18..1 << 21, true).unwrap();
+        assert_eq!((scan.position(), scan.now().own_position), (1 << 21, 1 << 18));
+        file.0.record_position(1 << 20);
+        file.0.record_position(1 << 22);
+        file.0.record_position(5);
+        assert_eq!(scan.now().own_position, (1 << 20) + 1);
     }
 
     #[test]
     fn the_rows_of_a_box_are_no_scan() {
-        let (info, scans) = (&cube(), ScanDetector::default());
+        let file = File::default();
         for plane in 0..100u64 {
             for row in 0..100 {
                 let at = (plane << 18) + (row << 9);
-                assert!(scans.record(info, &ORDER, &(at..at + 100), false).is_none(), "plane {plane}, row {row}");
+                assert!(file.read(at..at + 100, false).is_none(), "plane {plane}, row {row}");
             }
         }
     }
 
     #[test]
     fn bricks_are_claimed_once_each_and_a_few_at_a_time() {
-        let scan = Scan::new(BrickOrder::new(&cube(), ORDER), &(0..0), false, Arc::default());
-        let claim = |target, most| scan.claim(PrefetchOrder::Bricks, target, most);
+        let order = BrickOrder::new(&cube(), AxisPermutation::IDENTITY);
+        let mut state = Scan::new(order, &(0..0), 0, &Arc::default()).now();
+        let mut claim = |target, most| state.claim(PrefetchOrder::Bricks, target, most);
         assert_eq!((claim(2, 4), claim(2, 4), claim(2, 4)), (Some(0), Some(1), None));
         assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));
-        let claim = |from, target| scan.claim_requests(from, target);
+        let mut claim = |from, target| state.claim_requests(from, target);
         assert_eq!((claim(0, 4), claim(2, 4), claim(2, 7), claim(9, 12)), (Some(0..4), None, Some(4..7), Some(9..12)));
-        scan.unclaim_requests(10);
+        state.requested = 10;
+        let mut claim = |from, target| state.claim_requests(from, target);
         assert_eq!((claim(2, 12), claim(2, 12)), (Some(10..12), None));
     }
 }

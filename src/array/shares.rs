@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::brick::{Access, Purpose, brick_cost};
+use super::brick::{Access, Purpose};
 use super::cache::ScanQuota;
 use super::ghost_list::BrickKey;
 use super::planes::SegmentPlan;
@@ -42,9 +42,7 @@ struct Entry {
     bulkhead: Bulkhead,
     layer: u64,
     /// The keys of the first and the last brick: equal for scans that use the same bricks.
-    keys: (BrickKey, BrickKey),
-    /// Planes of a brick: 1 if they have no layers that are worth keeping.
-    depth: u64,
+    keys: [BrickKey; 2],
     /// Bytes of all bricks in the cache. If each brick has one plane only, of just the few rows of bricks that a scan
     /// needs at a time.
     bytes: usize,
@@ -55,27 +53,17 @@ struct Entry {
 impl Entry {
     fn new(access: &Access, scan: &Arc<Scan>, layer: u64) -> Self {
         let order = &scan.bricks;
-        let (bricks, step) = (order.layer_bricks(), order.step());
-        let needed = if step > 1 { bricks } else { bricks.min(4 * order.row_bricks()) };
-        let planes = order.planes(layer);
-        let mut entry = Self {
+        let all = order.layer_bricks();
+        let needed = if order.step() > 1 { all } else { all.min(4 * order.row_bricks()) };
+        Self {
             scan: Arc::downgrade(scan),
             array: Arc::downgrade(&access.array),
             bulkhead: access.bulkhead,
             layer,
-            keys: layer_ends(access, scan, layer),
-            depth: if step > 1 { planes.end.saturating_sub(planes.start).max(1) } else { 1 },
-            bytes: usize::try_from(needed).unwrap_or(usize::MAX).saturating_mul(brick_cost(access.info())),
-            planned: 0,
-        };
-        entry.planned = entry.planes_left(scan);
-        entry
-    }
-
-    /// Returns the number of planes of the layer that a scan has not passed.
-    fn planes_left(&self, scan: &Scan) -> u64 {
-        let end = scan.bricks.planes(self.layer).end;
-        end.saturating_sub(scan.bricks.plane_of(scan.position())).min(self.depth)
+            keys: layer_ends(scan, layer),
+            bytes: usize::try_from(needed).unwrap_or(usize::MAX).saturating_mul(order.brick_cost),
+            planned: planes_left(scan, layer),
+        }
     }
 
     /// Plans the segments of a scan that has `share` bytes.
@@ -85,19 +73,29 @@ impl Entry {
     }
 }
 
-/// Returns the keys of the first and the last brick of a layer.
-fn layer_ends(access: &Access, scan: &Scan, layer: u64) -> (BrickKey, BrickKey) {
-    let (order, bricks) = (&scan.bricks, scan.bricks.layer_bricks());
-    (access.key(&order.brick(layer * bricks)), access.key(&order.brick((layer + 1) * bricks - 1)))
+fn layer_ends(scan: &Scan, layer: u64) -> [BrickKey; 2] {
+    let bricks = scan.bricks.bricks(layer);
+    [bricks.start, bricks.end - 1].map(|number| scan.bricks.key(number))
+}
+
+/// Returns the number of planes of a layer, 1 if each brick has one plane.
+fn depth(scan: &Scan, layer: u64) -> u64 {
+    let planes = scan.bricks.planes(layer);
+    if scan.bricks.step() > 1 { planes.end.saturating_sub(planes.start).max(1) } else { 1 }
+}
+
+/// Returns the number of planes of a layer that a scan has not passed.
+fn planes_left(scan: &Scan, layer: u64) -> u64 {
+    scan.bricks.planes(layer).end.saturating_sub(scan.plane()).min(depth(scan, layer))
 }
 
 impl CacheShares {
-    /// Records that a scan enters a layer. Returns the layer that it has left, if no other scan is in that one.
-    pub(super) fn enter_layer(&mut self, access: &Access, scan: &Arc<Scan>, layer: u64) -> Option<u64> {
+    /// Records that a scan enters a layer. Returns whether no scan is in the `previous` one any more.
+    pub(super) fn enter_layer(&mut self, access: &Access, scan: &Arc<Scan>, layer: u64, previous: Option<u64>) -> bool {
         self.scans.retain(|entry| entry.scan.as_ptr() != Arc::as_ptr(scan));
         self.scans.push(Entry::new(access, scan, layer));
-        scan.take_previous_layer().filter(|previous| {
-            let keys = layer_ends(access, scan, *previous);
+        previous.is_some_and(|previous| {
+            let keys = layer_ends(scan, previous);
             self.scans.iter().all(|entry| entry.keys != keys)
         })
     }
@@ -152,41 +150,42 @@ impl CacheShares {
     /// keeps planes instead of whole bricks from now on.
     #[must_use]
     pub(super) fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Scan>>) -> Vec<Handover> {
-        let capacity = resources.cache.capacity();
+        let capacity = resources.cache.capacity;
         let budget = if self.others_are_busy { capacity / 100 * QUOTA_BESIDE_OTHERS } else { capacity };
         let groups = self.groups();
         let share = budget / groups.len().max(1);
         let mut handovers = Vec::new();
         for group in groups {
             let enters = |scan: &Arc<Scan>| entering.is_some_and(|entering| Arc::ptr_eq(entering, scan));
-            let is_entered = group.iter().any(|(scan, _)| enters(scan));
-            let bytes = group[0].1.bytes;
-            let fits = group[0].1.depth <= 1 || bytes <= share && !group.iter().any(|(scan, _)| scan.is_thrashing());
+            let keeps_bricks = |scan: &Scan| scan.now().retention == Retention::Bricks;
+            let (first, entry) = &group[0];
+            let (is_flat, bytes) = (depth(first, entry.layer) <= 1, entry.bytes);
+            let fits = is_flat || bytes <= share && !group.iter().any(|(scan, _)| scan.now().thrashing);
             // a scan that keeps planes does so until the next layer, unless the bricks are kept for another scan anyway
-            let keeps_bricks = |scan: &Scan| fits && (is_entered || scan.retention() == Retention::Bricks);
-            let removes_bricks = !group.iter().any(|(scan, _)| keeps_bricks(scan));
+            let is_entered = group.iter().any(|(scan, _)| enters(scan));
+            let keep = |scan: &Scan| fits && (is_entered || keeps_bricks(scan));
+            let removes_bricks = !group.iter().any(|(scan, _)| keep(scan));
             let plane_share = share / 100 * SCAN_SHARE / group.len();
             for (scan, entry) in group {
-                if keeps_bricks(&scan) {
+                if keep(&scan) {
                     scan.planes.clear();
                     // prefetching may use a second layer's worth
-                    scan.set_share((share / 100 * SCAN_SHARE).max(bytes.min(share)).min(bytes.saturating_mul(2)));
-                    scan.set_retention(Retention::Bricks);
+                    let share = (share / 100 * SCAN_SHARE).max(bytes.min(share)).min(bytes.saturating_mul(2));
+                    scan.update(|state| (state.share, state.retention) = (share, Retention::Bricks));
                     continue;
                 }
-                let enters = enters(&scan);
-                let replans = enters || scan.retention() == Retention::Bricks;
+                let replans = enters(&scan) || keeps_bricks(&scan);
                 if replans {
-                    entry.planned = entry.planes_left(&scan);
+                    entry.planned = planes_left(&scan, entry.layer);
                 }
-                scan.set_share(plane_share);
-                scan.set_retention(Retention::Planes(entry.plan(&scan, plane_share)));
+                let retention = Retention::Planes(entry.plan(&scan, plane_share));
+                scan.update(|state| (state.share, state.retention) = (plane_share, retention));
                 scan.planes.trim(plane_share);
                 if let Some(array) = entry.array.upgrade().filter(|_| replans) {
                     let (resources, layer, bulkhead) = (Arc::clone(resources), entry.layer, entry.bulkhead);
-                    let access = Access { resources, array, bulkhead, scan: Some(scan), counters: None };
                     // first those who give up what the entering one gets
-                    let at = if enters { handovers.len() } else { 0 };
+                    let at = if enters(&scan) { handovers.len() } else { 0 };
+                    let access = Access { resources, array, bulkhead, scan: Some(scan), counters: None };
                     handovers.insert(at, Handover { access, layer, removes_bricks });
                 }
             }
@@ -198,11 +197,15 @@ impl CacheShares {
     pub(super) fn quota(&mut self, capacity: usize) -> ScanQuota {
         let (mut outside, mut partition) = (0usize, 0usize);
         for group in self.groups() {
-            let (bricks, planes): (Vec<_>, Vec<_>) =
-                group.iter().map(|(scan, _)| scan).partition(|scan| scan.retention() == Retention::Bricks);
-            let kept = planes.iter().map(|scan| scan.share().max(scan.planes.bytes())).sum();
-            let shared = bricks.iter().map(|scan| scan.share()).max().unwrap_or(0);
-            (outside, partition) = (outside.saturating_add(kept), partition.saturating_add(shared));
+            let mut shared = 0;
+            for (scan, _) in group {
+                let now = scan.now();
+                match now.retention {
+                    Retention::Bricks => shared = now.share.max(shared),
+                    _ => outside = outside.saturating_add(now.share.max(scan.planes.bytes())),
+                }
+            }
+            partition = partition.saturating_add(shared);
         }
         let partition = partition.min(capacity.saturating_sub(outside));
         ScanQuota { outside, partition, scan_resistant: self.others_are_busy }
@@ -221,23 +224,22 @@ pub(super) struct Handover {
 impl Handover {
     pub(super) fn run(&self) {
         let access = &self.access;
-        let Some((scan, Retention::Planes(plan))) = access.scan.as_ref().map(|scan| (scan, scan.retention())) else {
+        let Some((scan, Retention::Planes(plan))) = access.scan.as_ref().map(|scan| (scan, scan.now().retention))
+        else {
             return;
         };
-        let (order, plane) = (&scan.bricks, scan.bricks.plane_of(scan.position()));
+        let (order, plane) = (&scan.bricks, scan.plane());
         // bricks that are not looked at stay in the cache, where the scan finds them until they are evicted
-        if !order.may_be_walked() {
-            return;
-        }
-        for number in self.layer * order.layer_bricks()..(self.layer + 1) * order.layer_bricks() {
-            let at = order.brick(number);
+        let bricks = if order.may_be_walked() { order.bricks(self.layer) } else { 0..0 };
+        for number in bricks {
+            let (at, key) = (order.brick(number), order.key(number));
             let Some(region) = order.first_plane(&at, plane) else { return };
             if !scan.planes.holds(number, &region)
-                && let Some(brick) = access.resources.cache.peek(access.key(&at))
+                && let Some(brick) = access.resources.cache.peek(key)
             {
                 access.keep_planes(scan, plan, &at, &brick, &region, Purpose::Prefetch);
                 if self.removes_bricks {
-                    access.resources.cache.remove(access.key(&at));
+                    access.resources.cache.remove(key);
                 }
             }
         }
