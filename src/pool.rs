@@ -42,14 +42,11 @@ impl Bulkhead {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A job that a worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunningJob {
     /// The number of its bulkhead.
     pub number: u64,
-    /// The worker's thread.
     pub thread: Pid,
-    /// When it began.
     pub since: Instant,
 }
 
@@ -61,7 +58,6 @@ pub(crate) struct WaitingRequest {
 
 /// Jobs of one bulkhead that run at a time.
 const JOBS_OF_BULKHEAD: usize = 12;
-/// Worker threads in all.
 const MAX_WORKERS: usize = 160;
 /// A bulkhead gets at most this part of the workers that are not busy, and one at least: so some are left for others,
 /// however many sources hang.

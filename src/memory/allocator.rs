@@ -199,7 +199,6 @@ fn is_limited() -> bool {
     [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
 }
 
-/// Returns whether there are so many bytes.
 fn is_there(bytes: usize) -> bool {
     let Some(at) = map(bytes) else { return false };
     // SAFETY: the map was just made, and nobody knows of it

@@ -60,7 +60,6 @@ pub(super) fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
     base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
 }
 
-/// Why bytes of a source cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SourceError {
     /// Only with [`Blocking::No`]: the call would have to wait.
@@ -69,7 +68,6 @@ pub(crate) enum SourceError {
     /// The object ends before the bytes asked for.
     #[error("{length} bytes at {offset} are beyond the end of the file, which has {size}")]
     TooShort { offset: u64, length: u64, size: u64 },
-    /// The source has changed since it was opened.
     #[error("the file was changed while it was in use; open it again")]
     Changed,
     /// The operating system reported an error. `doing` is the action that failed, with the path of the file.
@@ -105,7 +103,6 @@ pub(crate) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)
 }
 
-/// Why a folder cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum NoFolder {
     /// Nothing is there, or a link leads to nothing.

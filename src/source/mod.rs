@@ -103,7 +103,6 @@ pub(crate) trait Source: Send + Sync {
 
 /// A source that is one file or one object, in the version that it had when it was opened.
 pub(crate) trait FileSource: Source {
-    /// Returns the version that is read.
     fn version(&self) -> ObjectVersion;
 
     /// Returns whether a change was noticed at any time, even if the file is now as it was.
@@ -199,7 +198,6 @@ pub(crate) struct StoreStatus {
     pub(crate) latency_p50: Option<Duration>,
     /// Of a hundred answers one takes longer.
     pub(crate) latency_p99: Option<Duration>,
-    /// The disk cache, if there is one.
     pub(crate) disk: Option<DiskCacheStatistics>,
 }
 
@@ -259,7 +257,6 @@ pub(crate) trait Place {
     /// part of this folder, and may hang.
     fn subfolder(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>>;
 
-    /// Visits the entries of this folder, in no order, until `visit` returns `false`.
     fn visit(&self, visit: &mut dyn FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()>;
 
     /// Reads the first bytes of this file: `most`, or all if it has fewer.
@@ -296,7 +293,6 @@ impl FolderProbe {
         self.place.is_remote()
     }
 
-    /// Opens the folder itself as a source, as [`Place::open_folder`] does.
     pub(crate) fn into_folder(self, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
         self.place.open_folder(recent)
     }
@@ -310,17 +306,14 @@ impl FolderProbe {
         self.failure.borrow().is_some()
     }
 
-    /// Returns what lies at `name`, a path in the folder.
     pub(crate) fn find(&self, name: impl AsRef<Path>) -> Option<Box<dyn Place>> {
         self.known(self.place.find(name.as_ref())).flatten()
     }
 
-    /// Returns whether `name`, a path in the folder, is a regular file.
     pub(crate) fn is_file(&self, name: impl AsRef<Path>) -> bool {
         self.find(name).is_some_and(|place| place.about().is_file())
     }
 
-    /// Returns whether `name`, a path in the folder, is a folder.
     pub(crate) fn is_folder(&self, name: impl AsRef<Path>) -> bool {
         self.find(name).is_some_and(|place| place.about().is_folder())
     }

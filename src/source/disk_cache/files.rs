@@ -32,7 +32,6 @@ use crate::sync::Mutex;
 
 /// The name of the marker, by <https://bford.info/cachedir/>.
 const TAG: &str = "CACHEDIR.TAG";
-/// What every such file begins with.
 const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
 /// How its second line begins in a cache of volfs: other programs mark theirs as well.
 const OURS: &str = "# A disk cache of volfs";
@@ -49,7 +48,6 @@ const READ_TRIES: usize = 4;
 /// Seconds after which a folder surely gets another time when it changes.
 const SETTLED: i64 = 2;
 
-/// Why a folder cannot be a disk cache.
 #[derive(Debug, Error)]
 pub(crate) enum DiskCacheError {
     #[error("cannot {doing} the disk cache {}: {error}", dir.display())]
@@ -62,7 +60,6 @@ pub(crate) enum DiskCacheError {
     ForeignFiles { dir: PathBuf, name: String },
     #[error("the disk cache {} belongs to another user (id {owner}); give a folder of your own", dir.display())]
     OtherOwner { dir: PathBuf, owner: u32 },
-    /// The path is another user's link, which may lead to any folder.
     #[error("the disk cache {} is a link that belongs to another user (id {owner}); give a folder of your own", dir.display())]
     OthersLink { dir: PathBuf, owner: u32 },
     /// Others could put data into the folder.
@@ -101,7 +98,6 @@ impl CacheFolder {
         }
     }
 
-    /// Opens a folder that is a cache.
     pub(super) fn open(path: &Path) -> Result<Self, DiskCacheError> {
         let folder = Self::open_any(path.to_owned())?;
         if folder.has_tag()? { Ok(folder) } else { Err(DiskCacheError::NoCache(folder.path)) }
@@ -185,12 +181,10 @@ impl CacheFolder {
         Ok((files, foreign))
     }
 
-    /// Returns when a folder of files was last changed; `None` if there is none.
     fn modified(&self, shard: usize) -> Option<(i64, i64)> {
         statat(&self.fd, shard_name(shard), AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(modified)
     }
 
-    /// Returns when a file was last used; `None` if there is none.
     fn used(&self, range: StoredRange) -> Option<(i64, i64)> {
         let stat = statat(&self.fd, range.path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| modified(&stat))
@@ -223,7 +217,6 @@ fn names(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns a time in seconds and nanoseconds since 1970.
 fn modified(stat: &Stat) -> (i64, i64) {
     (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
 }
@@ -238,7 +231,6 @@ fn random() -> u64 {
 /// when this is dropped.
 #[derive(Debug)]
 pub(super) struct WriterFolder {
-    /// `writers`.
     parent: OwnedFd,
     fd: OwnedFd,
     name: String,
@@ -293,7 +285,6 @@ impl Drop for WriterFolder {
     }
 }
 
-/// Removes the folders of processes that have ended.
 fn remove_dead(writers: BorrowedFd) {
     let all = openat(writers, ".", FOLDER, Mode::empty()).and_then(|fd| names(fd.as_fd())).unwrap_or_default();
     for name in all {
@@ -332,7 +323,6 @@ pub(crate) struct DiskCacheStatistics {
     pub(crate) written_bytes: u64,
     /// Ranges that were not written, since the disk is slow, full, or cannot be written to.
     pub(crate) dropped: u64,
-    /// Files that were evicted.
     pub(crate) evicted: u64,
     /// Files that were not as they should be, and were removed.
     pub(crate) bad: u64,
@@ -341,7 +331,6 @@ pub(crate) struct DiskCacheStatistics {
     pub(crate) files: u64,
 }
 
-/// The files of a cache, and the index of them.
 pub(super) struct Files {
     pub(super) folder: CacheFolder,
     pub(super) own: WriterFolder,

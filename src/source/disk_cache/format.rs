@@ -26,7 +26,6 @@ use rustix::io::{Errno, pread, preadv};
 const MAGIC: &[u8; 8] = b"volfsDC1";
 /// Where the part of the header begins that its checksum covers.
 const CHECKED: usize = 12;
-/// Where the identity begins.
 const IDENTITY: usize = 32;
 /// The most bytes of an identity: with the fixed part of the header it is less than 4 KiB. Objects with longer names are
 /// not cached.
@@ -36,7 +35,6 @@ pub(super) const BLOCK: usize = 64 << 10;
 /// Blocks that are read at a time: few enough to be in the processor's cache when their checksums are computed.
 const BLOCKS: usize = 4;
 
-/// The number of folders that files are divided among.
 pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 12;
 /// Ranges of one object that begin in the same piece of this many bytes (a power of two) are in the same folder.
@@ -96,14 +94,12 @@ pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
 /// A range of an object that is or will be stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StoredRange {
-    /// The digest of the object's key.
     pub(super) object: u64,
     pub(super) offset: u64,
     pub(super) length: u32,
 }
 
 impl StoredRange {
-    /// Returns the number of the folder.
     pub(super) fn shard(&self) -> usize {
         shard(self.object, self.offset)
     }
@@ -112,7 +108,6 @@ impl StoredRange {
         self.offset.saturating_add(u64::from(self.length))
     }
 
-    /// Returns the path of the file below the cache's folder.
     pub(super) fn path(&self) -> String {
         format!("{}/{}", shard_name(self.shard()), self.name())
     }
@@ -209,7 +204,6 @@ pub(super) fn is_file_good(file: &[u8], header: usize, range: StoredRange) -> bo
         && checked(header, range.blocks()).is_some_and(|(_, sums)| are_blocks_good(sums, bytes))
 }
 
-/// Why a file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Absent,

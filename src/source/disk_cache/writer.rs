@@ -33,7 +33,6 @@ pub(super) struct Put {
 enum Next {
     Write(Put),
     Nothing,
-    /// Nothing is queued, and nothing will be.
     End,
 }
 
@@ -115,7 +114,6 @@ impl WriteQueue {
         dropped.len()
     }
 
-    /// Admits nothing any more.
     pub(super) fn close(&self) {
         self.change(|state| state.closed = true);
     }
@@ -149,14 +147,11 @@ pub(super) struct Writer {
     high: Amount,
     low: Amount,
     scan: Option<Scan>,
-    /// Bytes that were written since the last scan.
     written: u64,
     has_failed: bool,
 }
 
-/// A scan that is under way.
 struct Scan {
-    /// The next folder.
     next: usize,
     /// Others that are there, and when they last came or went.
     others: Option<((i64, i64), bool)>,
@@ -172,7 +167,6 @@ impl Writer {
         writer
     }
 
-    /// Works until the queue is closed.
     pub(super) fn run(mut self) {
         loop {
             if self.scan.is_some() && self.written >= self.step {

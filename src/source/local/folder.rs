@@ -23,10 +23,8 @@ use crate::source::{
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
 const CHECKED_FILES: usize = 128;
 
-/// A local folder.
 pub(super) struct LocalFolder {
     number: u64,
-    /// The path without links.
     path: PathBuf,
     version: ObjectVersion,
     root: Arc<SourceRoot>,
@@ -38,7 +36,6 @@ pub(super) struct LocalFolder {
     readers: Option<Arc<Readers>>,
 }
 
-/// Whether there is nothing at a path, as an error says.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

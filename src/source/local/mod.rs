@@ -33,7 +33,6 @@ pub(crate) use open_files::most_connections;
 pub(crate) use open_files::{OpenFile, OpenFiles, raise_descriptor_limit};
 pub(crate) use windows::{CoarseInstant, MappedWindow};
 
-/// What lies below a path of this machine.
 pub(crate) struct LocalTree {
     /// The path as it was given: it counts as SOURCE if links in it are changed.
     source: PathBuf,
@@ -79,7 +78,6 @@ impl Tree for LocalTree {
     }
 }
 
-/// Returns what a file or folder with this metadata is.
 fn about(metadata: &Metadata, by_links: bool, permissions: Option<Permissions>) -> About {
     let kind = match metadata {
         folder if folder.is_dir() => PlaceKind::Folder,

@@ -159,7 +159,6 @@ impl OpenFile {
         }
     }
 
-    /// Returns whether the file is on a local file system. A stat of any other file may wait for a server.
     pub(crate) fn is_local(&self) -> bool {
         self.windows.is_local()
     }
@@ -254,7 +253,6 @@ pub(super) fn new_number() -> u64 {
 
 pub(crate) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
-    /// The negative cache.
     missing: Mutex<LruCache<Key, (Box<str>, Instant)>>,
     /// Of the versions of files that were opened before.
     digests: Mutex<LruCache<Key, u64>>,
@@ -263,7 +261,6 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Creates the caches, for as many open files as the limit of the process allows.
     pub(super) fn new() -> Self {
         let most = NonZeroUsize::new(share(getrlimit(Resource::Nofile).current, 2, MAX_FILES));
         let files = Mutex::new(LruCache::new(most.unwrap_or(NonZeroUsize::MIN)));
@@ -319,7 +316,6 @@ impl OpenFiles {
         self.close_some(|n| n.div_ceil(2), |_, file| Arc::strong_count(file) == 1)
     }
 
-    /// Closes the files of a dataset's file or folder.
     pub(super) fn close(&self, number: u64) {
         self.close_some(|n| n, |key, _| key.0 == number);
     }

@@ -33,14 +33,11 @@ const CONTENT: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOCT
 /// time between two of them.
 const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of a folder that are read at a time.
 const ENTRIES: usize = 32 << 10;
 
 /// The top of a source: a folder, or a single file.
 pub(super) struct SourceRoot {
-    /// The path without links.
     root: PathBuf,
-    /// Whether links may lead anywhere.
     anywhere: bool,
     /// Whether it is asked who may read what.
     asks_permissions: bool,
@@ -51,9 +48,7 @@ pub(super) struct SourceRoot {
 
 /// A file or folder that a path led to, as it was then.
 pub(super) struct Found {
-    /// Opened without access to the content.
     handle: File,
-    /// Its type, size and times.
     pub(super) metadata: Metadata,
     /// Its path, without links as far as the kernel tells.
     pub(super) path: PathBuf,
@@ -221,7 +216,6 @@ impl SourceRoot {
         self.locate_by_links(CWD, path, path)?.map(|place| Ok((self.open(&place)?, place.path))).transpose()
     }
 
-    /// Visits the entries of a folder, in no order, until `visit` returns `false`.
     pub(super) fn visit(&self, folder: &Found, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = self.openat(folder.handle(), ".".as_ref(), flags)?;
@@ -377,7 +371,6 @@ impl Found {
         (self.metadata.dev(), self.metadata.ino())
     }
 
-    /// Returns the descriptor, which gives no access to the content.
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }

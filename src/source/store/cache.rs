@@ -113,7 +113,6 @@ impl State {
     }
 }
 
-/// What a listing says of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Listed {
     /// The hash of its name.
@@ -259,9 +258,7 @@ pub(super) struct CachedObjects {
     versions: Source,
 }
 
-/// Where versions come from.
 enum Source {
-    /// The dataset is one object.
     File(CacheVersion),
     Folder(FolderVersions),
 }

@@ -208,7 +208,6 @@ fn append(buffer: &mut [u8], filled: usize, part: &[u8]) -> usize {
     end
 }
 
-/// What one request for a range has brought.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     pub(super) meta: ObjectMeta,
@@ -216,12 +215,9 @@ pub(super) struct Fetched {
     pub(super) bytes: Bytes,
 }
 
-/// A page of a listing.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// Names of folders.
     pub(super) folders: Vec<String>,
-    /// Names of objects.
     pub(super) files: Vec<(String, ObjectMeta)>,
     /// Where the next page begins; `None` after the last.
     pub(super) next: Option<String>,

@@ -68,7 +68,6 @@ impl RetryPolicy {
     }
 }
 
-/// The requests that a store understands.
 #[derive(Clone)]
 pub(super) struct Backend {
     /// Objects by their keys.
@@ -318,7 +317,6 @@ impl Profile {
         }
     }
 
-    /// Returns the value of a key.
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -334,7 +332,6 @@ impl Profile {
     }
 }
 
-/// Returns the profile that the environment names.
 fn chosen_profile() -> Option<String> {
     env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty())
 }

@@ -36,7 +36,6 @@ const MAX_GAP: u64 = 128 << 10;
 /// Ranges are merged up to this length, so that there are several to be in flight.
 const MAX_MERGED: u64 = 2 << 20;
 
-/// One store, as its sources share it.
 pub(super) struct Store {
     pub(super) url: StoreUrl,
     pub(super) client: Arc<Client>,
@@ -126,7 +125,6 @@ impl ObjectReader {
         Self::new(store, key, Some(meta), FirstFailure::default())
     }
 
-    /// Opens a folder. Nothing is sent.
     pub(super) fn folder(store: &Arc<Store>, key: &str) -> Self {
         Self::new(store, key, None, FirstFailure::default())
     }

@@ -62,7 +62,6 @@ pub(super) enum Reservation {
     NoRoom,
 }
 
-/// Ranges in flight and in memory.
 #[derive(Default)]
 pub(super) struct Staging {
     state: Mutex<State>,
@@ -75,7 +74,6 @@ struct State {
     arrived: LruCache<u64, ObjectId>,
     /// The number of the next span.
     next: u64,
-    /// Bytes in flight and waiting.
     bytes: u64,
     /// The beginnings of ranges that were read a moment ago: those who have read them may not have decoded them yet.
     read: LruCache<(ObjectId, u64), Instant>,
@@ -96,7 +94,6 @@ struct Span {
     kept: bool,
     /// Bytes that were read of it so far.
     read: u64,
-    /// Readers that wait for it.
     waiting: u32,
     outcome: Option<(Outcome, Instant)>,
 }
