@@ -1,4 +1,4 @@
-//! The folder of a disk cache: whose it is, and the files in it.
+//! The folder of a disk cache: its owner, the files in it, the folders of its writers, and reads by means of the index.
 //!
 //! | name | |
 //! |---|---|
@@ -148,14 +148,8 @@ impl CacheFolder {
 
     fn write_tag(&self) -> io::Result<()> {
         let temporary = format!(".volfs-tag-{}-{:x}", process::id(), random());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.fd, &temporary, flags, Mode::RUSR | Mode::WUSR)?);
-        let written = file.write_all(format!("{SIGNATURE}\n{OURS}{HELP}\n").as_bytes());
-        let renamed = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, TAG)?));
-        if renamed.is_err() {
-            let _ = unlinkat(&self.fd, &temporary, AtFlags::empty());
-        }
-        renamed
+        let text = format!("{SIGNATURE}\n{OURS}{HELP}\n");
+        write_whole(self.as_fd(), &temporary, &[text.as_bytes()], || renameat(&self.fd, &temporary, &self.fd, TAG))
     }
 
     fn names(&self, below: &str) -> rustix::io::Result<Vec<String>> {
@@ -217,6 +211,24 @@ fn names(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Writes a file under a temporary name, and has it renamed to its place. Nothing is left of it if that fails, as far as the
+/// system allows it.
+fn write_whole(
+    folder: BorrowedFd,
+    temporary: &str,
+    parts: &[&[u8]],
+    rename: impl FnOnce() -> rustix::io::Result<()>,
+) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut file = File::from(openat(folder, temporary, flags, Mode::RUSR | Mode::WUSR)?);
+    let written = parts.iter().try_for_each(|part| file.write_all(part));
+    let placed = written.and_then(|()| Ok(rename()?));
+    if placed.is_err() {
+        let _ = unlinkat(folder, temporary, AtFlags::empty());
+    }
+    placed
+}
+
 fn modified(stat: &Stat) -> (i64, i64) {
     (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
 }
@@ -226,9 +238,9 @@ fn random() -> u64 {
     RandomState::new().hash_one(process::id())
 }
 
-/// Where a process puts files that it has not yet written as a whole: a folder of its own below `writers`, with a lock that
-/// ends with the process. Numbers of processes would not tell, since each container has its own. The folder is removed
-/// when this is dropped.
+/// Where a process puts files that it has not yet written as a whole: a folder below `writers`, with a lock that ends with
+/// the process. Numbers of processes would not tell processes apart, since each container has its own numbers. The folder
+/// is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct WriterFolder {
     parent: OwnedFd,
@@ -255,21 +267,30 @@ impl WriterFolder {
         Err(Errno::BUSY)
     }
 
-    /// Returns a name for a file in this folder that was never used before.
-    pub(super) fn new_name(&self) -> String {
-        self.files.fetch_add(1, Relaxed).to_string()
+    /// Writes the file of a range into the folder of the cache, in this folder at first.
+    pub(super) fn write(&self, to: &CacheFolder, key: &CacheKey, range: StoredRange, bytes: &[u8]) -> io::Result<()> {
+        // a name that was never used before
+        let (name, path) = (self.files.fetch_add(1, Relaxed).to_string(), range.path());
+        let rename = || renameat(&self.fd, &name, to, &path);
+        write_whole(self.as_fd(), &name, &[&format::header(key, range, bytes), bytes], || match rename() {
+            Err(Errno::NOENT) => match mkdirat(to, shard_name(range.shard()), Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => rename(),
+                error => error,
+            },
+            renamed => renamed,
+        })
     }
 
-    /// Returns when others last came or went, and whether there are any.
-    pub(super) fn others(&self) -> rustix::io::Result<((i64, i64), bool)> {
+    /// Returns when others last came or went, if none is there.
+    pub(super) fn alone_since(&self) -> Option<(i64, i64)> {
         let changed = self.changed()?;
         // another descriptor, since this one has a position in the list that all threads would share
-        let fd = openat(&self.parent, ".", FOLDER, Mode::empty())?;
-        Ok((changed, names(fd.as_fd())?.iter().any(|name| *name != self.name)))
+        let fd = openat(&self.parent, ".", FOLDER, Mode::empty()).ok()?;
+        names(fd.as_fd()).ok()?.iter().all(|name| *name == self.name).then_some(changed)
     }
 
-    fn changed(&self) -> rustix::io::Result<(i64, i64)> {
-        fstat(&self.parent).as_ref().map(modified).map_err(|error| *error)
+    fn changed(&self) -> Option<(i64, i64)> {
+        fstat(&self.parent).ok().as_ref().map(modified)
     }
 }
 
@@ -338,7 +359,7 @@ pub(super) struct Files {
     /// Without what the cache holds.
     pub(super) statistics: Mutex<DiskCacheStatistics>,
     /// When others last came or went, at the beginning of a scan that was finished in their absence.
-    alone_since: Mutex<Option<(i64, i64)>>,
+    pub(super) alone_since: Mutex<Option<(i64, i64)>>,
 }
 
 impl Files {
@@ -387,7 +408,7 @@ impl Files {
     }
 
     fn read_range(&self, key: &CacheKey, range: StoredRange, from: usize, out: &mut [u8]) -> Result<(), Unread> {
-        let file = format::read(&self.folder, key, range, from, out).inspect_err(|unread| match unread {
+        let file = range.read(&self.folder, key, from, out).inspect_err(|unread| match unread {
             Unread::Absent => drop(self.index.remove(range)),
             Unread::Bad => self.drop_bad(range),
             Unread::Failed(error) => {
@@ -428,8 +449,8 @@ impl Files {
         if !self.may_have_unknown_files() {
             return false;
         }
-        let is_new = self.list(shard(object, offset));
-        shard_before(object, offset).is_some_and(|before| self.list(before)) || is_new
+        let is_new = self.list(shard(object, offset), false);
+        shard_before(object, offset).is_some_and(|before| self.list(before, false)) || is_new
     }
 
     /// Returns the tick at which a file was last used, from its time; `None` if it is not there.
@@ -438,17 +459,18 @@ impl Files {
     }
 
     /// Adds the files of a folder that the index does not have, if the folder has changed since the last time; `true`
-    /// if there is one.
-    fn list(&self, shard: usize) -> bool {
+    /// if there is one. With `all` looks in any case, and removes files from the index that the folder does not have: only
+    /// for the thread that writes, since what is written in the meantime would be forgotten.
+    pub(super) fn list(&self, shard: usize, all: bool) -> bool {
         let modified = self.folder.modified(shard);
-        if modified.is_none() || modified == self.index.listed(shard) {
+        if !all && (modified.is_none() || modified == self.index.listed(shard)) {
             return false;
         }
+        // a folder that cannot be read may have files as before
         let Ok((files, _)) = self.folder.files(shard) else { return false };
-        self.add(shard, modified, files)
-    }
-
-    fn add(&self, shard: usize, modified: Option<(i64, i64)>, files: Vec<StoredRange>) -> bool {
+        if all {
+            self.index.retain(shard, &files);
+        }
         let new = self.index.unknown(shard, files);
         let new: Vec<_> = new.into_iter().filter_map(|range| Some((range, self.used(range)?))).collect();
         // what changes right after it was listed may get the time that it had
@@ -457,24 +479,9 @@ impl Files {
         self.index.add(shard, &new, modified.filter(|(seconds, _)| is_settled(*seconds)))
     }
 
-    /// Makes the index of a folder equal to it. To be called by the thread that writes, and no other: what is written
-    /// in the meantime would be forgotten.
-    pub(super) fn scan(&self, shard: usize) {
-        let modified = self.folder.modified(shard);
-        // a folder that cannot be read may have files as before
-        let Ok((files, _)) = self.folder.files(shard) else { return };
-        self.index.retain(shard, &files);
-        self.add(shard, modified, files);
-    }
-
     /// Returns whether other processes may have written files since the last scan began.
     pub(super) fn may_have_unknown_files(&self) -> bool {
         let known = *self.alone_since.lock();
-        known.is_none() || self.own.changed().ok() != known
-    }
-
-    /// Notes that a scan is complete that had begun when [`WriterFolder::others`] returned this.
-    pub(super) fn scanned(&self, others: Option<((i64, i64), bool)>) {
-        *self.alone_since.lock() = others.filter(|(_, are_there)| !are_there).map(|(changed, _)| changed);
+        known.is_none() || self.own.changed() != known
     }
 }

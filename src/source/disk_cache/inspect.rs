@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -10,10 +9,8 @@ use rustix::fs::{AtFlags, Mode, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::files::{CacheFolder, DiskCacheError, WriterFolder};
-use super::format::{READ, StoredRange, is_file_good, read_opening, shard_name};
+use super::format::{READ, StoredRange, names_of, shard_name};
 
-/// Bytes of a file that hold all of the header but the checksums.
-const OPENING: u64 = 4096;
 /// Bad files that are named.
 const NAMED: usize = 100;
 
@@ -100,7 +97,7 @@ impl Inspection {
         let used = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
         let size = metadata.map_or(0, |metadata| metadata.len());
         let kept = Kept { files: 1, bytes: size, oldest: used, newest: used };
-        match file.ok().and_then(|file| dataset_of(file, size, range, check)) {
+        match file.ok().and_then(|file| names_of(&file, size, range, check)) {
             Some(dataset) => self.datasets.entry(dataset).or_default().add(&kept),
             None => {
                 self.bad.add(&kept);
@@ -110,20 +107,6 @@ impl Inspection {
             }
         }
     }
-}
-
-/// Returns the store and the dataset of a file; `None` if it is bad.
-fn dataset_of(mut file: File, size: u64, range: StoredRange, check: bool) -> Option<(String, String)> {
-    let mut bytes = Vec::new();
-    file.by_ref().take(OPENING).read_to_end(&mut bytes).ok()?;
-    let (names, header, _) = read_opening(&bytes, range).filter(|(_, _, expected)| *expected == size)?;
-    if check {
-        file.read_to_end(&mut bytes).ok()?;
-        if !is_file_good(&bytes, header, range) {
-            return None;
-        }
-    }
-    Some(names)
 }
 
 /// Removes all files of the cache in a folder, which stays a cache. Other files in the folder are left alone.

@@ -1,6 +1,6 @@
 //! A cache on a local disk of bytes that were fetched from a slow source, such as an object store.
 //!
-//! Each range of an object is kept as it was fetched, in a file of its own, whose name follows from what it holds. The
+//! Each range of an object is kept as it was fetched, in a separate file, whose name follows from what it holds. The
 //! folder is the truth: what is in memory is an index of it, 24 bytes a file, which is rebuilt in the background. So
 //! several processes share a folder, and each may be killed at any moment.
 //!

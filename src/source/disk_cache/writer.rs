@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::eviction::Amount;
 use super::files::Files;
-use super::format::{self, CacheKey, SHARDS, StoredRange};
+use super::format::{CacheKey, SHARDS, StoredRange};
 use crate::logging::warn_seldom;
 use crate::sync::{Condvar, Mutex};
 
@@ -146,15 +146,11 @@ pub(super) struct Writer {
     /// What is there at most, and what is left when files had to go.
     high: Amount,
     low: Amount,
-    scan: Option<Scan>,
+    /// The scan that is under way: the folder that is next, and when others had last come or gone as it began, if none was
+    /// there then.
+    scan: Option<(usize, Option<(i64, i64)>)>,
     written: u64,
     has_failed: bool,
-}
-
-struct Scan {
-    next: usize,
-    /// Others that are there, and when they last came or went.
-    others: Option<((i64, i64), bool)>,
 }
 
 impl Writer {
@@ -195,18 +191,20 @@ impl Writer {
     }
 
     fn begin_scan(&mut self) {
-        self.scan = Some(Scan { next: 0, others: self.files.own.others().ok() });
+        self.scan = Some((0, self.files.own.alone_since()));
     }
 
     /// Scans a few folders, if a scan is under way.
     fn scan_some(&mut self) {
         const SOME: usize = 16;
-        let Some(scan) = &mut self.scan else { return };
-        let end = SHARDS.min(scan.next + SOME);
-        (scan.next..end).for_each(|shard| self.files.scan(shard));
-        scan.next = end;
+        let Some((next, alone_since)) = self.scan else { return };
+        let end = SHARDS.min(next + SOME);
+        for shard in next..end {
+            self.files.list(shard, true);
+        }
+        self.scan = Some((end, alone_since));
         if end == SHARDS {
-            self.files.scanned(scan.others);
+            *self.files.alone_since.lock() = alone_since;
             self.scan = None;
             self.written = 0;
             self.make_room(Amount::default());
@@ -220,8 +218,7 @@ impl Writer {
         if !self.make_room(Amount::one(&range)) {
             return self.turn_off(&io::Error::other("it is full, and none of its files can be removed"));
         }
-        let (name, bytes) = (self.files.own.new_name(), (*bytes).as_ref());
-        match format::write(&self.files.folder, &self.files.own, &name, &key, range, bytes) {
+        match self.files.own.write(&self.files.folder, &key, range, (*bytes).as_ref()) {
             Ok(()) => self.wrote(range),
             Err(error) => self.turn_off(&error),
         }
