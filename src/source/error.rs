@@ -1,7 +1,6 @@
-//! Which version of a source was read, and why bytes of it cannot be read.
+//! The version of a source that was read, why bytes of it cannot be read, and the first failure of a dataset.
 
 use std::fs::Metadata;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, OnceLock};
@@ -10,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::hash_of;
 use crate::memory::OutOfMemory;
 
 /// Whether a call may wait for a disk or a network.
@@ -41,9 +41,7 @@ impl ObjectVersion {
 
     /// Returns a hash of the version, never 0.
     pub(super) fn digest(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish() | 1
+        hash_of(self) | 1
     }
 
     /// Returns the time of the last change of the content.

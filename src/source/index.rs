@@ -5,9 +5,8 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Blocking, Source, SourceError};
+use super::{Blocking, Source, SourceError, new_number};
 use crate::memory::{LruByWeight, try_zeroed};
 use crate::sync::Mutex;
 
@@ -55,8 +54,7 @@ impl IndexCache {
 
     /// Returns a number that no table has had before, for the keys of a table's parts.
     pub(crate) fn new_id() -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        NEXT.fetch_add(1, Ordering::Relaxed)
+        new_number()
     }
 
     pub(crate) fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {

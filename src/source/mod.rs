@@ -18,10 +18,12 @@ mod url;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use disk_cache::DiskCacheStatistics;
@@ -46,6 +48,16 @@ pub(crate) const WHOLE: &str = "";
 /// The most entries of a folder of a server that are visited: what it tells in one answer.
 pub(crate) const MOST_REMOTE: usize = 1000;
 
+/// Returns a number that it has not returned before.
+fn new_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+}
+
 /// Named objects whose ranges can be read by many threads at a time.
 pub(crate) trait Source: Send + Sync {
     /// Returns the bytes that an object has; `None` if it does not exist.
@@ -54,8 +66,8 @@ pub(crate) trait Source: Send + Sync {
     /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError>;
 
-    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there
-    /// is none, or no such object. May block.
+    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if the object
+    /// has no such metadata, or does not exist. May block.
     fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         Ok(None)
     }
@@ -86,8 +98,8 @@ pub(crate) trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Returns who may read all of it, where it consists of files of its own in folders of its own; `None` if that is not
-    /// [asked for](Origin::permissions), or was found out with the source.
+    /// Returns the rights to all of it, where its files and folders are not those of the dataset; `None` if permissions are
+    /// not [asked for](Origin::permissions), or were found out with the dataset.
     fn permissions(&self) -> Option<Permissions> {
         None
     }
@@ -125,9 +137,9 @@ pub(crate) trait Folder: Source {
     /// last.
     fn is_changed(&self) -> bool;
 
-    /// Settles who may read what, where that is [asked for](Origin::permissions): from now on a file that fewer may
-    /// read than the folder it is in cannot be read. Returns who may read all that was read so far, here and in folders
-    /// that were opened from here. To be called when the dataset is open.
+    /// Settles the rights, where permissions are [asked for](Origin::permissions): from now on a file that fewer users may
+    /// read than its folder cannot be read. Returns the rights to all that was read so far, here and in folders that were
+    /// opened from here. To be called when the dataset is open.
     fn settle_permissions(&self) -> Option<Permissions> {
         None
     }
@@ -139,20 +151,12 @@ pub(crate) trait Folder: Source {
     }
 }
 
-/// The type of a folder's entry, as the folder itself has it: links are not followed.
+/// What is at a path of a tree, or the type of a folder's entry as the folder itself has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Folder,
+    /// Of an entry alone: a look at a path follows links.
     Link,
-    File,
-    /// A pipe, a socket, a device.
-    Other,
-}
-
-/// What is at a path of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlaceKind {
-    Folder,
     File,
     /// A pipe, a socket, a device.
     Other,
@@ -161,23 +165,23 @@ pub(crate) enum PlaceKind {
 /// What one look at a path has found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    pub(crate) kind: PlaceKind,
+    pub(crate) kind: EntryKind,
     pub(crate) version: ObjectVersion,
     /// The time of the last change of content or attributes (ctime).
     pub(crate) changed: SystemTime,
     /// Whether there was a link on the way to it, or that is unknown.
     pub(crate) by_links: bool,
-    /// Who may read it, as far as that is [asked for](Origin::permissions) and its source knows users.
+    /// The rights to read it, where permissions are [asked for](Origin::permissions) and its source knows users.
     pub(crate) permissions: Option<Permissions>,
 }
 
 impl About {
     pub(crate) fn is_folder(&self) -> bool {
-        self.kind == PlaceKind::Folder
+        self.kind == EntryKind::Folder
     }
 
     pub(crate) fn is_file(&self) -> bool {
-        self.kind == PlaceKind::File
+        self.kind == EntryKind::File
     }
 }
 
@@ -213,10 +217,13 @@ pub(crate) trait Tree: Send + Sync {
     /// Looks at SOURCE, or at the folder that it lies in, following every link: these were chosen by the user.
     fn about_base(&self, path: &Path) -> io::Result<About>;
 
-    /// Returns whether SOURCE itself is known to be gone. May block.
-    fn is_gone(&self) -> bool;
+    /// Returns whether SOURCE itself is known to be gone: never in a store, where all that is below a key may be removed and
+    /// still be no mistake, and a bucket that is gone says so itself. May block.
+    fn is_gone(&self) -> bool {
+        false
+    }
 
-    /// Returns the counters of the object store; `None` if it is none.
+    /// Returns the counters of the object store; `None` for another tree.
     fn store_status(&self) -> Option<StoreStatus> {
         None
     }
@@ -251,7 +258,9 @@ pub(crate) trait Place {
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Like [`Place::find`], but `None` for what is on another file system, which may hang.
-    fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>>;
+    fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
+        self.find(name.as_ref())
+    }
 
     /// Returns a subfolder; `None` if it is not one, or a link to one, or something else is mounted there: that is not
     /// part of this folder, and may hang.

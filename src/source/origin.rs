@@ -15,7 +15,7 @@ pub(crate) struct Origin {
     pub(crate) path: PathBuf,
     /// Whether links in folders of this machine that lead out of SOURCE are followed.
     pub(crate) follow_links: bool,
-    /// Whether it is asked who may read what, where SOURCE is on this machine.
+    /// Whether permissions are asked for, where SOURCE is on this machine.
     pub(crate) permissions: bool,
     /// The options of an object store.
     pub(crate) store_options: Vec<StoreOption>,

@@ -1,9 +1,9 @@
-//! Who may read a file or folder of this machine: its owner, its group and its mode, and what several of them leave
-//! together.
+//! The rights to read a file or folder of this machine: its owner, its group and its mode; and the rights that are left
+//! where several files and folders count.
 //!
-//! A mount can show each of its files with one owner, one group and one mode, while a file may show several files and
-//! folders, each with its owner and access control list. What is shown lets only those read who may read all of them, or
-//! fewer.
+//! A mount can show each of its files with one owner, one group and one mode. A file of a mount may show several files and
+//! folders, each with its own owner and access control list. A user may read what is shown only with the right to all of
+//! them; some users with that right may not.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -36,8 +36,11 @@ pub(crate) struct Permissions {
 }
 
 impl Permissions {
+    /// Those of root, without any right.
+    pub(crate) const NONE: Self = Self { uid: 0, gid: 0, mode: 0 };
+
     /// Returns those of a file or folder that was opened, perhaps with `O_PATH`. What an access control list of POSIX
-    /// denies to some is denied to all whom the mode cannot tell from them.
+    /// denies to some users is denied to all users that the mode cannot tell from them.
     pub(crate) fn from_file(file: BorrowedFd<'_>, metadata: &Metadata) -> Self {
         let mode = metadata.mode() & READ_AND_SEARCH;
         // a list can only matter where somebody besides the owner has a right
@@ -45,25 +48,26 @@ impl Permissions {
         Self { uid: metadata.uid(), gid: metadata.gid(), mode }
     }
 
-    /// Returns the rights to a folder that shows this file: who may read the file may list and search the folder.
+    /// Returns the rights to a folder that shows this file: a user that may read the file may list and search the folder.
     pub(crate) fn as_folder(self) -> Self {
         let read = self.mode & 0o444;
         Self { mode: read | read >> 2, ..self }
     }
 
-    /// Returns the rights to files that this folder shows: who may list and search the folder may read them.
+    /// Returns the rights to files that this folder shows: a user that may list and search the folder may read them.
     pub(crate) fn as_file(self) -> Self {
         Self { mode: self.mode & 0o444 & self.mode << 2, ..self }
     }
 
-    /// Returns the rights to what lies in this folder, as far as the folder decides: all for those who may search it.
+    /// Returns the rights to what lies in this folder, as far as the folder decides: all of them with the right to search.
     pub(crate) fn beyond(self) -> Self {
         let search = self.mode & 0o111;
         Self { mode: search | search << 2, ..self }
     }
 
-    /// Returns rights that only those have who have both. The owner and group are those of one of the two, or the owner is
-    /// root, who may read whatever the mode says: where these differ, the ones that leave the most, and rather its own.
+    /// Returns rights that no user has without both. The owner and group are those of one of the two, or the owner is root,
+    /// which may read whatever the mode says. Where the two differ, it takes those that leave the most rights, and of equal
+    /// ones its own.
     pub(crate) fn restrict(self, other: Self) -> Self {
         if (self.uid, self.gid) == (other.uid, other.gid) {
             return Self { mode: self.mode & other.mode, ..self };
@@ -71,16 +75,12 @@ impl Permissions {
         let both = |uid, gid| Self { uid, gid, mode: self.safe_mode(uid, gid) & other.safe_mode(uid, gid) };
         let owners = [self.uid, other.uid, 0].into_iter();
         let candidates = owners.flat_map(|uid| [both(uid, self.gid), both(uid, other.gid)]);
-        candidates.fold(
-            both(self.uid, self.gid),
-            |best, candidate| {
-                if candidate.worth() > best.worth() { candidate } else { best }
-            },
-        )
+        // of equal ones the first
+        candidates.rev().max_by_key(|candidate| candidate.worth()).unwrap_or(Self::NONE)
     }
 
-    /// Returns how many users have rights, more or less. Those of root are worth nothing, and an owner who has fewer than
-    /// the group is worse than none.
+    /// Returns roughly how many users have rights. Those of root are worth nothing, and an owner with fewer rights than the
+    /// group is worse than no owner.
     fn worth(self) -> u32 {
         let (owner, group) = (self.mode >> 6 & 0o5, self.mode >> 3 & 0o5);
         match self.uid {
@@ -89,7 +89,7 @@ impl Permissions {
         }
     }
 
-    /// Returns whether everybody who has the rights of `other` has these, too. `is_member` tells whether the owner of
+    /// Returns whether every user with the rights of `other` has these, too. `is_member` tells whether the owner of
     /// `other` is in its group: files of a project are written by several of its members.
     pub(crate) fn covers(self, other: Self, is_member: impl FnOnce() -> bool) -> bool {
         let granted = self.safe_mode(other.uid, other.gid);
@@ -106,8 +106,8 @@ impl Permissions {
         getgrouplist(&name, owner.gid).is_ok_and(|groups| groups.contains(&Gid::from_raw(self.gid)))
     }
 
-    /// Returns the mode under which a file of another owner and group grants nothing that this does not grant. Who is
-    /// in which group is unknown, so that members of a group may be anybody.
+    /// Returns the mode under which a file of another owner and group grants nothing that this does not grant. The
+    /// members of groups are unknown, so that any user may be a member.
     fn safe_mode(self, uid: u32, gid: u32) -> u32 {
         let class = |shift: u32| self.mode >> shift & 0o5;
         let (owner, group, rest) = (class(6), class(3), class(0));

@@ -131,13 +131,10 @@ pub(crate) struct RecentWrites {
     /// When the version was first seen, if another one was seen before: then its files are no older than that, whatever
     /// the clock of a file server says.
     first_seen: Option<Instant>,
-    future: Mutex<FutureTimes>,
+    /// The latest times of files that were in the future when they were seen, and when each was first seen: of the content
+    /// (mtime, which programs can set) and of the attributes (ctime).
+    future: Mutex<[Option<(SystemTime, Instant)>; 2]>,
 }
-
-/// The latest times of files that were in the future when they were seen, and when each was first seen: of the content
-/// (mtime, which programs can set) and of the attributes (ctime).
-#[derive(Debug, Default)]
-struct FutureTimes([Option<(SystemTime, Instant)>; 2]);
 
 impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
@@ -162,10 +159,18 @@ impl RecentWrites {
     }
 
     /// Returns how long ago a file with these times (mtime and ctime) was last written to or changed; less if that is
-    /// not known.
+    /// not known. A program that has set a time in the future has a clock that is ahead: the file is at least as old as the
+    /// time that has passed since this or a later time was first seen.
     fn age(&self, times: [SystemTime; 2], now: Now) -> Duration {
         let since = |at: Instant| now.monotonic.saturating_duration_since(at);
-        let age = self.future.lock().age(times, now);
+        let age = |(time, latest): (SystemTime, &mut Option<(SystemTime, Instant)>)| {
+            if let Ok(age) = now.wall.duration_since(time) {
+                return age;
+            }
+            let (_, seen) = *latest.insert(latest.filter(|(known, _)| *known >= time).unwrap_or((time, now.monotonic)));
+            since(seen)
+        };
+        let age = times.into_iter().zip(&mut *self.future.lock()).map(age).min().unwrap_or_default();
         let bounds = [self.queue.clock.look(now), self.first_seen.map(since)];
         bounds.into_iter().flatten().fold(age, Duration::min)
     }
@@ -213,26 +218,6 @@ impl RecentWrites {
         if self.due.fetch_min(due, Ordering::AcqRel) > due {
             self.queue.insert(self.number, at);
         }
-    }
-}
-
-impl FutureTimes {
-    /// Returns the lesser of the ages that two times mean. Whoever has set a time in the future has a clock that is
-    /// ahead: the file is at least as old as the time that has passed since this or a later time was first seen.
-    fn age(&mut self, times: [SystemTime; 2], now: Now) -> Duration {
-        let age = |(time, latest): (SystemTime, &mut Option<(SystemTime, Instant)>)| {
-            if let Ok(age) = now.wall.duration_since(time) {
-                return age;
-            }
-            match *latest {
-                Some((known, seen)) if known >= time => now.monotonic.saturating_duration_since(seen),
-                _ => {
-                    *latest = Some((time, now.monotonic));
-                    Duration::ZERO
-                }
-            }
-        };
-        times.into_iter().zip(&mut self.0).map(age).min().unwrap_or_default()
     }
 }
 

@@ -109,12 +109,8 @@ impl StoreUrl {
 
     /// Returns the URL as a path: the names behind it can be joined.
     pub(crate) fn path(&self) -> PathBuf {
-        self.path_of(&self.key)
-    }
-
-    /// Returns the path of a key in the same bucket.
-    pub(crate) fn path_of(&self, key: &str) -> PathBuf {
-        if key.is_empty() { PathBuf::from(&self.base) } else { PathBuf::from(format!("{}/{key}", self.base)) }
+        let slash = if self.key.is_empty() { "" } else { "/" };
+        PathBuf::from([&self.base, slash, &self.key].concat())
     }
 
     /// Returns the key of a path that was made by joining names to [`StoreUrl::path`], or to a part of it; `None` if it
@@ -130,39 +126,21 @@ fn is_key(key: &str) -> bool {
     key.is_empty() || key.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }
 
-/// Decodes what a URL writes as `%20`.
+/// Decodes what a URL writes as `%20`; `None` if that is no text.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = match tail {
-            [high, low, after @ ..] if *first == b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                bytes.push(u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?);
-                after
-            }
-            _ => {
-                bytes.push(*first);
-                tail
-            }
-        };
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or(("25", part));
+        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?);
+        bytes.extend(rest.as_bytes());
     }
     String::from_utf8(bytes).ok()
 }
 
 /// Words in the names of options whose values are secret.
-const SECRET: [&str; 10] = [
-    "secret",
-    "access_key",
-    "account_key",
-    "master_key",
-    "sas",
-    "token",
-    "password",
-    "service_account_key",
-    "encryption_key",
-    "customer_key",
-];
+const SECRET: [&str; 9] =
+    ["secret", "access_key", "account_key", "master_key", "sas", "token", "password", "encryption_key", "customer_key"];
 
 /// One option: `region=eu-west-1`. Never a secret: other users see the arguments of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,27 +164,23 @@ impl FromStr for StoreOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some((name, value)) = text.split_once('=') else {
-            return Err("write it as NAME=VALUE, as in region=eu-west-1".to_owned());
-        };
+        let (name, value) = text.split_once('=').unwrap_or_default();
         let name = name.trim().to_ascii_lowercase().replace('-', "_");
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err("write it as NAME=VALUE, as in region=eu-west-1".to_owned());
         }
         let is_file = name.ends_with("_file") || name.ends_with("_path");
-        if !is_file && SECRET.iter().any(|word| name.contains(word)) {
-            let refusal = Some(format!(
-                "{name} is secret, and other users see the arguments of a process: give it in the environment, as {}",
-                variable(&name)
-            ));
-            return Ok(Self { name, value: String::new(), refusal });
-        }
-        if value.contains('@') && value.contains("://") {
-            let refusal =
-                format!("{name} has a user name or password in it; other users see the arguments of a process");
-            return Ok(Self { name, value: String::new(), refusal: Some(refusal) });
-        }
-        Ok(Self { name, value: value.to_owned(), refusal: None })
+        let refusal = if !is_file && SECRET.iter().any(|word| name.contains(word)) {
+            let variable = variable(&name);
+            let why = "is secret, and other users see the arguments of a process: give it in the environment, as";
+            Some(format!("{name} {why} {variable}"))
+        } else if value.contains('@') && value.contains("://") {
+            Some(format!("{name} has a user name or password in it; other users see the arguments of a process"))
+        } else {
+            None
+        };
+        let value = if refusal.is_some() { "" } else { value };
+        Ok(Self { name, value: value.to_owned(), refusal })
     }
 }
 

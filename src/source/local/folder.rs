@@ -5,7 +5,6 @@
 //! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
 
 use std::fs::{File, Metadata};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-use super::open_files::{Key, OpenFile, new_number};
+use super::open_files::{Key, OpenFile};
 use super::readers::Readers;
 use super::root::{Found, SourceRoot};
 use crate::source::{
     Blocking, EntryKind, FirstFailure, Folder, NoFolder, ObjectVersion, Permissions, RecentWrites, Source, SourceError,
+    hash_of, new_number,
 };
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
@@ -32,7 +32,7 @@ pub(super) struct LocalFolder {
     /// The first failure of the system here or in a folder that was opened from here.
     failure: FirstFailure,
     recent: Arc<RecentWrites>,
-    /// Who may read it; `None` if that is not asked for.
+    /// The rights to read it; `None` if permissions are not asked for.
     readers: Option<Arc<Readers>>,
 }
 
@@ -41,18 +41,9 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 impl LocalFolder {
-    /// Opens a folder that was just found. `recent` gets a record if it, or a file that is opened in it, was written to a
-    /// moment ago.
+    /// Opens a folder that was just found, and shares failures with the other folders of its dataset, whose own is
+    /// `dataset`. `recent` gets a record if it, or a file that is opened in it, was written to a moment ago.
     pub(super) fn open(
-        root: &Arc<SourceRoot>,
-        place: Found,
-        recent: &Arc<RecentWrites>,
-    ) -> Result<Arc<Self>, NoFolder> {
-        Self::open_in(root, place, None, recent, FirstFailure::default())
-    }
-
-    /// Opens a folder of a dataset, which shares failures with its other folders.
-    fn open_in(
         root: &Arc<SourceRoot>,
         place: Found,
         dataset: Option<&Arc<Readers>>,
@@ -81,12 +72,10 @@ impl LocalFolder {
         SourceError::Changed
     }
 
-    /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
+    /// Returns the file of a name, and opens it if it is not open; `None` if it does not exist.
     fn file(&self, name: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.check_unchanged()?;
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        let (key, files): (Key, _) = ((self.number, hasher.finish()), &self.root.files);
+        let (key, files): (Key, _) = ((self.number, hash_of(name)), &self.root.files);
         if let Some(file) = files.get(key, name) {
             return Ok(Some(file));
         }
@@ -102,18 +91,17 @@ impl LocalFolder {
         if !files.is_as_before(key, opened.as_ref().map(|(_, m)| ObjectVersion::from_metadata(m)).as_ref()) {
             return Err(self.mark_changed());
         }
-        let Some((file, metadata)) = opened else {
+        let Some(opened) = opened else {
             files.insert_missing(key, name);
             return Ok(None);
         };
         let marks = (&self.changed, &self.recent);
-        let file = OpenFile::new((name, path), (file, &metadata), marks, &self.root.counters);
+        let file = OpenFile::new((name, path), opened, marks, &self.root.counters);
         files.insert(key, &file);
         Ok(Some(file))
     }
 
-    /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists
-    /// elsewhere.
+    /// Opens a file; `None` if it does not exist. A link that leads to nothing is an error: its data exist elsewhere.
     fn open_file(&self, name: &str, path: &Path) -> io::Result<Option<(File, Metadata)>> {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
@@ -198,7 +186,7 @@ impl Folder for LocalFolder {
         };
         let place = self.root.locate(&path).map_err(failed)?.ok_or(NoFolder::Outside)?;
         let dataset = self.readers.as_ref().map(Readers::top);
-        Ok(Self::open_in(&self.root, place, dataset, &self.recent, self.failure.clone())?)
+        Ok(Self::open(&self.root, place, dataset, &self.recent, self.failure.clone())?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
@@ -271,7 +259,7 @@ mod tests {
 
     fn open(source: SourceRoot, folder: &Path) -> Arc<LocalFolder> {
         let place = source.locate(folder).unwrap().unwrap();
-        LocalFolder::open(&Arc::new(source), place, &RecentWrites::ignored()).unwrap()
+        LocalFolder::open(&Arc::new(source), place, None, &RecentWrites::ignored(), FirstFailure::default()).unwrap()
     }
 
     /// Opens a folder again as a kernel without `openat2` does.

@@ -7,12 +7,12 @@
 
 use std::fs::File;
 use std::mem::{self, MaybeUninit};
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use memmap2::{Mmap, MmapOptions};
 use nix::libc::{self, c_int, c_void, siginfo_t};
+use rustix::param::page_size;
 
 /// The number of maps at a time, those included that are about to be unmapped.
 const MAX_MAPS: usize = 128;
@@ -80,35 +80,23 @@ struct Guard {
 
 /// Installs the handler at the first call.
 fn guard() -> &'static Guard {
-    let guard = GUARD.get_or_init(|| {
-        // SAFETY: sysconf has no preconditions; sigaction without a new action only writes the current one to `former`.
+    GUARD.get_or_init(|| {
+        // SAFETY: an action of zeros has no flags and blocks no signals; the handler has the signature that SA_SIGINFO
+        // requires, and uses only what is async-signal-safe. A call that succeeds has written the action before to `former`.
         unsafe {
-            let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(0);
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = on_fault as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
             let mut former = MaybeUninit::<libc::sigaction>::zeroed();
-            let is_known =
-                libc::sigaction(libc::SIGBUS, ptr::null(), former.as_mut_ptr()) == 0 && page.is_power_of_two();
-            Guard { page, former: is_known.then(|| former.assume_init()) }
+            let is_installed = libc::sigaction(libc::SIGBUS, &raw const action, former.as_mut_ptr()) == 0;
+            Guard { page: page_size(), former: is_installed.then(|| former.assume_init()) }
         }
-    });
-    static INSTALLED: OnceLock<()> = OnceLock::new();
-    INSTALLED.get_or_init(|| {
-        // only now: the handler needs `GUARD` to pass signals on
-        if guard.former.is_some() {
-            // SAFETY: an action of zeros has no flags and blocks no signals. The handler has the signature that
-            // SA_SIGINFO requires, and uses only what is async-signal-safe.
-            unsafe {
-                let mut action: libc::sigaction = mem::zeroed();
-                action.sa_sigaction = on_fault as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-                libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
-            }
-        }
-    });
-    guard
+    })
 }
 
 /// Handles SIGBUS, with atomics and system calls only: the thread may be anywhere.
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // until `GUARD` is set a fault of another thread repeats
     let Some(guard) = GUARD.get() else { return };
     // SAFETY: the kernel passes a valid siginfo; it has an address if the signal comes from a fault, which is when
     // si_code is above 0. The page that is mapped anew lies within one of our maps, which lives on while it is read,
@@ -209,11 +197,6 @@ impl Drop for GuardedMmap {
         self.slot.set(0, 0);
         self.slot.give_back();
     }
-}
-
-/// Returns the bytes of a page.
-pub(super) fn page_size() -> usize {
-    guard().page
 }
 
 /// Returns whether mincore(2) is reliable for a file. For files that the process neither owns nor may write, the kernel

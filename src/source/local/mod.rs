@@ -1,4 +1,6 @@
-//! Local files and folders: below one path, in open files of bounded number, through positioned reads and guarded maps.
+//! Local files and folders: the tree below one path, what a look finds there, and a dataset that is a single file.
+//!
+//! The number of open files is bounded. They are read with positioned reads and guarded maps.
 
 mod folder;
 mod map;
@@ -15,17 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::{
-    About, Blocking, EntryKind, FileSource, Folder, NoFolder, ObjectVersion, Permissions, Place, PlaceKind,
-    RecentWrites, Source, SourceError, Tree, WHOLE, system_time,
+    About, Blocking, EntryKind, FileSource, FirstFailure, Folder, NoFolder, ObjectVersion, Permissions, Place,
+    RecentWrites, Source, SourceError, Tree, WHOLE, new_number, system_time,
 };
 use crate::counters::Counters;
 use crate::sync::{Mutex, RwLock};
 use folder::LocalFolder;
-use open_files::{ctime, new_number};
+use open_files::ctime;
 use root::{Found, SourceRoot};
 
 #[cfg(feature = "store")]
@@ -41,14 +43,14 @@ pub(crate) struct LocalTree {
 
 impl LocalTree {
     /// Creates the tree of the folder or file `source`, an absolute path, and of what lies below it; links that lead
-    /// elsewhere are followed if `follow_links`, and it is asked who may read what if `permissions`. Reads are counted in
+    /// elsewhere are followed if `follow_links`, and permissions are asked for if `permissions`. Reads are counted in
     /// `counters`.
     pub(crate) fn new(source: &Path, follow_links: bool, permissions: bool, counters: Arc<Counters>) -> Arc<Self> {
         let root = SourceRoot::new(source, follow_links, permissions, counters);
         Arc::new(Self { source: source.to_owned(), root: Arc::new(root) })
     }
 
-    /// Creates a tree that follows no links to elsewhere, and does not ask who may read what.
+    /// Creates a tree that follows no links to elsewhere, and asks for no permissions.
     pub(crate) fn below(source: &Path) -> Arc<Self> {
         Self::new(source, false, false, Arc::default())
     }
@@ -79,11 +81,7 @@ impl Tree for LocalTree {
 }
 
 fn about(metadata: &Metadata, by_links: bool, permissions: Option<Permissions>) -> About {
-    let kind = match metadata {
-        folder if folder.is_dir() => PlaceKind::Folder,
-        file if file.is_file() => PlaceKind::File,
-        _ => PlaceKind::Other,
-    };
+    let kind = root::kind_of(FileType::from_raw_mode(metadata.mode()));
     let changed = system_time(metadata.ctime(), metadata.ctime_nsec());
     About { kind, version: ObjectVersion::from_metadata(metadata), changed, by_links, permissions }
 }
@@ -141,13 +139,12 @@ impl Place for LocalPlace {
     }
 
     fn open_file(&self, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError> {
-        let opened = self.root.open(&self.found).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|e| cannot_open(path, &e))?;
-        Ok(Arc::new(LocalFile::new(&self.root, path, (file, &metadata), recent)))
+        let opened = with_metadata(self.root.open(&self.found), path)?;
+        Ok(Arc::new(LocalFile::new(&self.root, path, opened, recent)))
     }
 
     fn open_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(LocalFolder::open(&self.root, self.found, recent)?)
+        Ok(LocalFolder::open(&self.root, self.found, None, recent, FirstFailure::default())?)
     }
 }
 
@@ -168,40 +165,35 @@ struct LocalFile {
     recent: Arc<RecentWrites>,
 }
 
-fn cannot_open(path: &Path, error: &io::Error) -> SourceError {
-    SourceError::io(format!("cannot open {}", path.display()), error)
+fn open(root: &SourceRoot, path: &Path) -> Result<(File, Metadata), SourceError> {
+    with_metadata(root.open_file(path).and_then(|file| file.ok_or(Errno::NOENT.into())), path)
 }
 
-fn open(root: &SourceRoot, path: &Path) -> Result<(File, Metadata), SourceError> {
-    let file = root.open_file(path).and_then(|file| file.ok_or(Errno::NOENT.into()));
-    file.and_then(|file| file.metadata().map(|metadata| (file, metadata))).map_err(|e| cannot_open(path, &e))
+fn with_metadata(file: io::Result<File>, path: &Path) -> Result<(File, Metadata), SourceError> {
+    let opened = file.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+    opened.map_err(|e| SourceError::io(format!("cannot open {}", path.display()), &e))
 }
 
 impl LocalFile {
     /// Wraps the file at a path below `root`, which was just opened, with its metadata from then.
-    fn new(
-        root: &Arc<SourceRoot>,
-        path: &Path,
-        (file, metadata): (File, &Metadata),
-        recent: &Arc<RecentWrites>,
-    ) -> Self {
+    fn new(root: &Arc<SourceRoot>, path: &Path, opened: (File, Metadata), recent: &Arc<RecentWrites>) -> Self {
         let this = Self {
             number: new_number(),
             path: path.to_owned(),
-            version: ObjectVersion::from_metadata(metadata),
+            version: ObjectVersion::from_metadata(&opened.1),
             root: Arc::clone(root),
             open: RwLock::default(),
-            opening: Mutex::new(ctime(metadata)),
+            opening: Mutex::new(ctime(&opened.1)),
             changed: Arc::default(),
             recent: Arc::clone(recent),
         };
-        this.keep(file, metadata);
+        this.keep(opened);
         this
     }
 
-    fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
+    fn keep(&self, opened: (File, Metadata)) -> Arc<OpenFile> {
         let (name, marks) = ((WHOLE, self.path.clone()), (&self.changed, &self.recent));
-        let file = OpenFile::new(name, (file, metadata), marks, &self.root.counters);
+        let file = OpenFile::new(name, opened, marks, &self.root.counters);
         *self.open.write() = Arc::downgrade(&file);
         self.root.files.insert((self.number, 0), &file);
         file
@@ -236,7 +228,7 @@ impl LocalFile {
             }
             *last_changed = ctime(&metadata);
         }
-        Ok(self.keep(file, &metadata))
+        Ok(self.keep((file, metadata)))
     }
 
     /// Remembers that the file has changed: it is opened again only if nothing has touched it since.
@@ -311,7 +303,7 @@ mod tests {
 
         /// Opens a file that is a source of its own.
         pub(crate) fn file(path: &Path) -> Result<Arc<dyn FileSource>, SourceError> {
-            let place = Self::below(path).look(path).map_err(|e| cannot_open(path, &e))?;
+            let place = Self::below(path).look(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
             place.unwrap().open_file(path, &RecentWrites::ignored())
         }
 
@@ -326,8 +318,7 @@ mod tests {
         let path = folder.path().join("x");
         fs::write(&path, bytes).unwrap();
         let root = Arc::new(SourceRoot::new(&path, false, false, Arc::default()));
-        let (file, metadata) = open(&root, &path).unwrap();
-        let file = LocalFile::new(&root, &path, (file, &metadata), &RecentWrites::ignored());
+        let file = LocalFile::new(&root, &path, open(&root, &path).unwrap(), &RecentWrites::ignored());
         (folder, path, file)
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, IoSliceMut};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -95,15 +95,15 @@ impl OpenFile {
     /// `recent` gets a record if the file was written to a moment ago. May wait for its disk.
     pub(super) fn new(
         (name, path): (&str, PathBuf),
-        (file, metadata): (File, &Metadata),
+        (file, metadata): (File, Metadata),
         (changed, recent): (&Arc<AtomicBool>, &Arc<RecentWrites>),
         counters: &Arc<Counters>,
     ) -> Arc<Self> {
-        recent.record(metadata);
+        recent.record(&metadata);
         Arc::new(Self {
             name: name.into(),
-            version: ObjectVersion::from_metadata(metadata),
-            ctime: ctime(metadata),
+            version: ObjectVersion::from_metadata(&metadata),
+            ctime: ctime(&metadata),
             path,
             windows: FileWindows::new(&file, metadata.size()),
             file,
@@ -135,15 +135,12 @@ impl OpenFile {
             Blocking::Yes => self.file.read_exact_at(out, offset).map(|()| true),
             Blocking::No => read_from_page_cache(&self.file, offset, out),
         };
-        match read {
-            Ok(true) => self.counters.source_bytes.add(length),
-            Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) => {
-                if e.kind() == io::ErrorKind::UnexpectedEof {
-                    self.check_unchanged()?;
-                }
-                return Err(self.failed("read", &e));
-            }
+        if matches!(&read, Err(e) if e.kind() == io::ErrorKind::UnexpectedEof) {
+            self.check_unchanged()?;
+        }
+        match read.map_err(|e| self.failed("read", &e))? {
+            true => self.counters.source_bytes.add(length),
+            false => return Err(SourceError::WouldBlock),
         }
         Ok(())
     }
@@ -244,12 +241,6 @@ fn read_from_page_cache(file: &File, offset: u64, out: &mut [u8]) -> io::Result<
 
 /// A file of a dataset: the number of the dataset's file or folder, and the hash of the name in it.
 pub(super) type Key = (u64, u64);
-
-/// Returns a number that no file or folder of a dataset has had before.
-pub(super) fn new_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
 
 pub(crate) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
@@ -382,9 +373,9 @@ impl OpenFiles {
     }
 }
 
-/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time; one that
-/// somebody still reads is closed by its last reader. A file that is not local is closed by a thread of its own: its
-/// server is told, which may never answer, and the caller may be a reader of another dataset.
+/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file that
+/// is still read is closed by its last reader. A file that is not local is closed by a separate thread: its server is told,
+/// which may never answer, and the caller may be a reader of another dataset.
 fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
     let remote: Vec<_> = files.into_iter().filter_map(Arc::into_inner).filter(|file| !file.is_local()).collect();
     if !remote.is_empty() {

@@ -1,8 +1,8 @@
-//! Who may read the folders of a dataset, and the files in them.
+//! The users that may read the folders of a dataset, and the files in them.
 //!
-//! A folder may be read by those who may search it, and the folders between it and the dataset's own, and may read the
-//! files in it that were opened until the dataset was open: the descriptions and headers. Which files are opened later is
-//! unknown then, so one of them that fewer users may read is an error for all.
+//! A user may read a folder with three rights: to search it, to search the folders between it and the dataset's own folder,
+//! and to read the files in it that were opened until the dataset was open (the descriptions and headers). The files that
+//! are opened later are unknown then. So one of them that fewer users may read is an error for all users.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,33 +15,33 @@ use crate::sync::Mutex;
 /// Files that were read before the permissions are settled, of which changes are noticed.
 const MAX_FILES: usize = 128;
 
-/// Who may read a folder and what is in it.
+/// The users that may read a folder and what is in it.
 pub(super) struct Readers {
     /// Those of the dataset's own folder; `None` for itself.
     dataset: Option<Arc<Self>>,
     path: PathBuf,
     inode: (u64, u64),
-    /// Who may search this folder and those on the way to it, as it was opened.
+    /// The right to search this folder and those on the way to it, as it was opened.
     way: Permissions,
     state: Mutex<State>,
-    /// Whether the owner is in the group of those who are allowed, once that was asked for.
+    /// Whether the owner that is allowed is in the group that is allowed, once that was asked for.
     owner_is_member: OnceLock<bool>,
 }
 
 struct State {
-    /// Who may read what is in the folder, and may read the files that were read before that was settled.
+    /// The rights to what is in the folder, and to the files that were read before this was settled.
     allowed: Permissions,
-    /// Of the dataset's own folder: who may read all that was read before that was settled, in whatever folder.
+    /// Of the dataset's own folder: the rights to all that was read before this was settled, in whatever folder.
     all_read: Permissions,
     /// Of the dataset's own folder: whether it is settled.
     settled: bool,
-    /// The files that were read before, and who may read them.
+    /// The files that were read before, with the rights to them.
     files: Vec<(Box<str>, Permissions)>,
 }
 
 impl Readers {
-    /// Those of a folder of a dataset; `dataset` has those of the dataset's own folder, unless this is it. `None` if it is
-    /// not asked who may read what.
+    /// Those of a folder of a dataset; `dataset` has those of the dataset's own folder, unless this is it. `None` if
+    /// permissions are not asked for.
     pub(super) fn new(root: &SourceRoot, place: &Found, dataset: Option<&Arc<Self>>) -> Option<Arc<Self>> {
         let way = Self::way(root, dataset.map(|dataset| &**dataset), place)?;
         if let Some(dataset) = dataset {
@@ -58,13 +58,13 @@ impl Readers {
         }))
     }
 
-    /// Returns who may read what is in a folder, as far as folders decide.
+    /// Returns the rights to what is in a folder, as far as folders decide.
     fn way(root: &SourceRoot, dataset: Option<&Self>, place: &Found) -> Option<Permissions> {
         let own = root.own_permissions(place)?;
         Some(dataset.map_or(own, |dataset| own.beyond().restrict(dataset.way_to(root, place))))
     }
 
-    /// Returns who may go from this folder to a place, or from the top of the source where links have led elsewhere.
+    /// Returns the right to go from this folder to a place, or from the top of the source where links have led elsewhere.
     fn way_to(&self, root: &SourceRoot, place: &Found) -> Permissions {
         let is_below = place.path.starts_with(&self.path);
         let from = if is_below { (&*self.path, Some(self.inode)) } else { (root.top_of(&place.path), None) };
@@ -90,7 +90,7 @@ impl Readers {
             || files.iter().any(|name| now(name).is_some_and(|now| !self.lets_in_no_more_than(now)))
     }
 
-    /// Returns who may read a file that was found in the folder.
+    /// Returns the rights to a file that was found in the folder.
     pub(super) fn of_file(&self, root: &SourceRoot, place: &Found) -> Option<Permissions> {
         Some(root.own_permissions(place)?.restrict(self.way_to(root, place)))
     }
@@ -105,27 +105,27 @@ impl Readers {
         state.all_read = state.all_read.restrict(permissions);
     }
 
-    /// Returns who may read the folder and what is in it.
+    /// Returns the rights to the folder and what is in it.
     pub(super) fn allowed(&self) -> Permissions {
         let allowed = self.state.lock().allowed;
         self.dataset.as_ref().map_or(allowed, |dataset| allowed.restrict(dataset.allowed()))
     }
 
-    /// Settles who may read what in the whole dataset, and returns who may read all that was read so far.
+    /// Settles the rights in the whole dataset, and returns the rights to all that was read so far.
     pub(super) fn settle(self: &Arc<Self>) -> Permissions {
         let mut state = self.top().state.lock();
         state.settled = true;
         state.all_read
     }
 
-    /// Returns whether all who may read the folder may read a file.
+    /// Returns whether all users that may read the folder may read a file.
     fn lets_in_no_more_than(&self, file: Permissions) -> bool {
         let allowed = self.allowed().as_file();
         file.covers(allowed, || *self.owner_is_member.get_or_init(|| allowed.owner_is_member()))
     }
 
-    /// Allows only those who may read a file, unless that is settled: then it is an error if fewer may read the file than
-    /// are allowed.
+    /// Allows only users that may read a file, until the rights are settled. Then a file that fewer users may read than are
+    /// allowed is an error.
     pub(super) fn admit(self: &Arc<Self>, name: &str, file: Permissions) -> io::Result<()> {
         if !self.top().state.lock().settled {
             let mut state = self.state.lock();

@@ -35,11 +35,13 @@ const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 const ENTRIES: usize = 32 << 10;
 
+type Opened = rustix::io::Result<OwnedFd>;
+
 /// The top of a source: a folder, or a single file.
 pub(super) struct SourceRoot {
     root: PathBuf,
     anywhere: bool,
-    /// Whether it is asked who may read what.
+    /// Whether permissions are asked for.
     asks_permissions: bool,
     has_openat2: bool,
     pub(super) files: OpenFiles,
@@ -90,20 +92,20 @@ impl SourceRoot {
             }
             return self.locate_by_links(folder.handle(), name, &place.path);
         }
-        match self.open_without_links(folder.handle(), name, PLACE, ResolveFlags::BENEATH) {
+        match self.open_without_links(folder.handle(), name, (PLACE, ResolveFlags::BENEATH)) {
             Some(handle) => Found::new(handle?, path, folder.by_links).map(Some),
             None => self.locate_by_links(folder.handle(), name, &path),
         }
     }
 
-    /// Returns who may read a place, if that is asked for. Where links have led to it, only those count who may also
-    /// search the folders on the straight way from the source to it.
+    /// Returns the rights to a place, if permissions are asked for. Where links have led to it, a user also needs the right
+    /// to search the folders on the straight way from the source to it.
     pub(super) fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
         Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
     }
 
-    /// Returns who may read a place by its own mode, if that is asked for.
+    /// Returns the rights to a place by its own mode, if permissions are asked for.
     pub(super) fn own_permissions(&self, place: &Found) -> Option<Permissions> {
         self.asks_permissions.then(|| Permissions::from_file(place.handle(), &place.metadata))
     }
@@ -113,13 +115,11 @@ impl SourceRoot {
         if path.starts_with(&self.root) { &self.root } else { Path::new("/") }
     }
 
-    /// Returns who may go from a folder, at which they are, to a place: search all folders between the two. One after the
-    /// other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Returns no rights if
+    /// Returns the right to go from a folder to a place: to search all folders between the two. One after the other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Returns no rights if
     /// the place is not there, or the folder at the path `top` has not the device and inode number of `is`.
     pub(super) fn way(&self, (top, is): (&Path, Option<(u64, u64)>), place: &Found) -> Permissions {
-        let nobody = Permissions { uid: 0, gid: 0, mode: 0 };
         let walk = || -> io::Result<Permissions> {
-            let mut way = Permissions { mode: 0o555, ..nobody };
+            let mut way = Permissions { mode: 0o555, ..Permissions::NONE };
             let below = place.path.strip_prefix(top).map_err(io::Error::other)?;
             let mut folder = self.openat(CWD, top, PLACE)?;
             if let Some(is) = is {
@@ -141,7 +141,7 @@ impl SourceRoot {
             }
             Ok(way)
         };
-        walk().unwrap_or(nobody)
+        walk().unwrap_or(Permissions::NONE)
     }
 
     /// Returns whether a folder has an entry of this name, which may be a link that leads to nothing.
@@ -152,7 +152,7 @@ impl SourceRoot {
     /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
     pub(super) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
-        let handle = match self.openat2(folder.handle(), name, PLACE, resolve) {
+        let handle = match self.openat2(folder.handle(), name, (PLACE, resolve)) {
             Err(Errno::NOSYS | Errno::PERM) => self.open_beside(folder, name),
             handle => handle,
         };
@@ -163,7 +163,7 @@ impl SourceRoot {
     }
 
     /// Opens a path in a folder on kernels or in sandboxes without `openat2`: follows no link.
-    fn open_beside(&self, folder: &Found, name: &Path) -> rustix::io::Result<OwnedFd> {
+    fn open_beside(&self, folder: &Found, name: &Path) -> Opened {
         let mount = mount_of(folder.handle());
         let mut opened: Option<OwnedFd> = None;
         for part in name.components() {
@@ -200,14 +200,14 @@ impl SourceRoot {
 
     /// Opens the regular file at a path that has no links in it; `None` if it may have some.
     pub(super) fn open_plain_file(&self, path: &Path) -> Option<io::Result<File>> {
-        let regular = |handle: OwnedFd| {
-            let file = File::from(handle);
+        let regular = |opened: Opened| {
+            let file = File::from(opened?);
             match file.metadata()?.is_file() {
                 true => without_nonblock(file.into()),
                 false => Err(io::Error::other("not a regular file")),
             }
         };
-        Some(self.open_plainly(path, CONTENT)?.and_then(regular))
+        self.open_plainly(path, CONTENT).map(regular)
     }
 
     /// Opens the regular file that the links of a path lead to, and returns it with its path without links; `None` as in
@@ -233,13 +233,7 @@ impl SourceRoot {
                     .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
                 kind => kind,
             };
-            let kind = match kind {
-                FileType::Directory => EntryKind::Folder,
-                FileType::Symlink => EntryKind::Link,
-                FileType::RegularFile => EntryKind::File,
-                _ => EntryKind::Other,
-            };
-            if !visit(OsStr::from_bytes(name.to_bytes()), kind) {
+            if !visit(OsStr::from_bytes(name.to_bytes()), kind_of(kind)) {
                 break;
             }
         }
@@ -247,25 +241,19 @@ impl SourceRoot {
     }
 
     /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
-    fn open_plainly(&self, path: &Path, flags: OFlags) -> Option<io::Result<OwnedFd>> {
+    fn open_plainly(&self, path: &Path, flags: OFlags) -> Option<Opened> {
         let is_below = path.is_absolute() && (self.anywhere || path.starts_with(&self.root));
         if !is_below || path.components().any(|part| part == Component::ParentDir) {
             return None;
         }
-        self.open_without_links(CWD, path, flags, ResolveFlags::empty())
+        self.open_without_links(CWD, path, (flags, ResolveFlags::empty()))
     }
 
     /// Opens a path if it has no links in it, and `None` if it has or that is unknown.
-    fn open_without_links(
-        &self,
-        at: BorrowedFd,
-        path: &Path,
-        flags: OFlags,
-        resolve: ResolveFlags,
-    ) -> Option<io::Result<OwnedFd>> {
-        match self.openat2(at, path, flags, resolve | ResolveFlags::NO_SYMLINKS) {
+    fn open_without_links(&self, at: BorrowedFd, path: &Path, how: (OFlags, ResolveFlags)) -> Option<Opened> {
+        match self.openat2(at, path, (how.0, how.1 | ResolveFlags::NO_SYMLINKS)) {
             Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::PERM) => None,
-            opened => Some(opened.map_err(io::Error::from)),
+            opened => Some(opened),
         }
     }
 
@@ -300,7 +288,7 @@ impl SourceRoot {
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let root = self.openat(CWD, &self.root, PLACE);
-        match root.and_then(|root| self.openat2(root.as_fd(), below, PLACE, resolve)) {
+        match root.and_then(|root| self.openat2(root.as_fd(), below, (PLACE, resolve))) {
             Err(Errno::NOSYS | Errno::PERM) => self.has_no_link_at(path),
             Err(Errno::XDEV | Errno::AGAIN) => false,
             _ => true,
@@ -318,17 +306,11 @@ impl SourceRoot {
         }
     }
 
-    fn openat(&self, at: BorrowedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    fn openat(&self, at: BorrowedFd, path: &Path, flags: OFlags) -> Opened {
         self.retrying(|| openat(at, path, flags, Mode::empty()))
     }
 
-    fn openat2(
-        &self,
-        at: BorrowedFd,
-        path: &Path,
-        flags: OFlags,
-        resolve: ResolveFlags,
-    ) -> rustix::io::Result<OwnedFd> {
+    fn openat2(&self, at: BorrowedFd, path: &Path, (flags, resolve): (OFlags, ResolveFlags)) -> Opened {
         if !self.has_openat2 {
             return Err(Errno::NOSYS);
         }
@@ -337,7 +319,7 @@ impl SourceRoot {
 
     /// Calls `open`, again if there was no descriptor left: files that nothing reads are closed then. Also again if
     /// another program has a lease on the file, which it is asked to give up.
-    fn retrying(&self, open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+    fn retrying(&self, open: impl Fn() -> Opened) -> Opened {
         for _ in 1..ATTEMPTS {
             match open() {
                 Err(Errno::INTR) => {}
@@ -373,6 +355,15 @@ impl Found {
 
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
+    }
+}
+
+pub(super) fn kind_of(file: FileType) -> EntryKind {
+    match file {
+        FileType::Directory => EntryKind::Folder,
+        FileType::Symlink => EntryKind::Link,
+        FileType::RegularFile => EntryKind::File,
+        _ => EntryKind::Other,
     }
 }
 

@@ -6,14 +6,16 @@
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
 use lru::LruCache;
 use rustix::fs::fstatfs;
+use rustix::param::page_size;
 
-use super::map::{GuardedMmap, mincore_is_reliable, page_size};
+use super::map::{GuardedMmap, mincore_is_reliable};
+use crate::source::new_number;
 use crate::sync::Mutex;
 
 /// Bytes of a window. Its page tables take a five-hundredth of that.
@@ -59,13 +61,11 @@ pub(super) struct FileWindows {
 impl FileWindows {
     /// Creates the windows of a file of `size` bytes. May wait for its disk.
     pub(super) fn new(file: &File, size: u64) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
         let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
         let is_mapped = is_one_of(&MAPPED);
         let is_local = is_mapped || is_one_of(&OTHER_LOCAL);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
+        Self { id: new_number(), size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
     }
 
     pub(super) fn is_local(&self) -> bool {

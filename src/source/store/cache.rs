@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 
-use super::client::{Client, Fetched, ObjectMeta, runtime};
+use super::client::{At, Client, Fetched, ObjectMeta};
 use super::names::prefix_of;
 use crate::source::disk_cache::{CacheKey, DiskCache, stable_hash};
 use crate::sync::atomic::AtomicUsize;
@@ -39,11 +39,10 @@ const NONE: u8 = u8::MAX;
 
 /// What tells the versions of an object apart, in 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CacheVersion {
-    /// A hash of its etag.
-    Etag(u64),
-    /// A hash of its size and the time of its last change.
-    Time(u64),
+struct CacheVersion {
+    has_etag: bool,
+    /// A hash of its etag, or else of its size and the time of its last change.
+    hash: u64,
 }
 
 impl CacheVersion {
@@ -51,30 +50,24 @@ impl CacheVersion {
     fn new(meta: &ObjectMeta, now: SystemTime) -> Option<Self> {
         let modified = || UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(meta.modified).ok()?));
         let is_settled = || now.duration_since(modified()?).ok().filter(|age| *age >= SETTLED);
-        Self::from_etag(meta).or_else(|| is_settled().map(|_| Self::from_time(meta)))
+        Self::of(meta, true).or_else(|| is_settled().and_then(|_| Self::of(meta, false)))
     }
 
-    fn from_etag(meta: &ObjectMeta) -> Option<Self> {
-        meta.etag.as_ref().map(|etag| Self::Etag(stable_hash(etag.as_bytes())))
-    }
-
-    fn from_time(meta: &ObjectMeta) -> Self {
-        Self::Time(stable_hash([meta.size.to_le_bytes(), meta.modified.to_le_bytes()].as_flattened()))
+    fn of(meta: &ObjectMeta, has_etag: bool) -> Option<Self> {
+        let hash = match has_etag {
+            true => stable_hash(meta.etag.as_ref()?.as_bytes()),
+            false => stable_hash([meta.size.to_le_bytes(), meta.modified.to_le_bytes()].as_flattened()),
+        };
+        Some(Self { has_etag, hash })
     }
 
     fn is_of(self, answer: &ObjectMeta) -> bool {
-        match self {
-            Self::Etag(_) => Self::from_etag(answer) == Some(self),
-            Self::Time(_) => Self::from_time(answer) == self,
-        }
+        Self::of(answer, self.has_etag) == Some(self)
     }
 
     /// Returns what the version is called in the disk cache.
     fn name(self) -> String {
-        match self {
-            Self::Etag(hash) => format!("etag {hash:016x}"),
-            Self::Time(hash) => format!("time {hash:016x}"),
-        }
+        format!("{} {:016x}", if self.has_etag { "etag" } else { "time" }, self.hash)
     }
 }
 
@@ -181,10 +174,7 @@ impl FolderVersions {
         let mut state = folder.state.lock();
         if state.is_due() {
             state.is_being_listed = true;
-            if self.list(parent, &folder).is_err() {
-                state.is_being_listed = false;
-                state.listed = Some((Instant::now(), Duration::ZERO));
-            }
+            self.client.runtime.spawn(self.list(parent, &folder));
         }
         let until = Instant::now() + LISTING_TIMEOUT;
         while state.listed.is_none() {
@@ -194,10 +184,10 @@ impl FolderVersions {
         state.versions.as_ref()?.get(name)
     }
 
-    fn list(&self, parent: &str, folder: &Arc<Folder>) -> std::io::Result<()> {
+    fn list(&self, parent: &str, folder: &Arc<Folder>) -> impl Future<Output = ()> + use<> {
         let (client, names, changed) = (Arc::clone(&self.client), Arc::clone(&self.names), Arc::clone(&self.changed));
         let (prefix, folder) = (prefix_of(parent), Arc::downgrade(folder));
-        runtime()?.spawn(async move {
+        async move {
             let began = Instant::now();
             let listed = list_all(&client, &prefix, names).await;
             // the source may be closed by now
@@ -214,8 +204,7 @@ impl FolderVersions {
             drop(state);
             drop(before);
             folder.arrived.notify_all();
-        });
-        Ok(())
+        }
     }
 }
 
@@ -225,12 +214,14 @@ async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Optio
     let mut token = None;
     loop {
         let page = client.list(prefix, token).await.ok()?;
-        let (now, added) = (SystemTime::now(), page.files.len());
-        versions.names.extend(page.files.iter().map(|(name, meta)| Listed {
-            name: stable_hash(name.as_bytes()),
-            size: meta.size,
-            version: CacheVersion::new(meta, now),
-        }));
+        let (now, before) = (SystemTime::now(), versions.names.len());
+        for (name, at) in &page.entries {
+            if let At::File(meta) = at {
+                let (name, version) = (stable_hash(name.as_bytes()), CacheVersion::new(meta, now));
+                versions.names.push(Listed { name, size: meta.size, version });
+            }
+        }
+        let added = versions.names.len() - before;
         if versions.all.fetch_add(added, Relaxed).saturating_add(added) > MOST_NAMES {
             return None;
         }

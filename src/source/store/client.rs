@@ -1,6 +1,6 @@
-//! The requests of one store: the head of an object, a range of it, a page of a listing; and the threads that send them.
+//! The requests of one store (the head of an object, a range of it, a page of a listing), the bodies of their answers, and
+//! the threads that send them.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -17,11 +17,11 @@ use tokio::sync::Semaphore;
 
 use super::connect::Backend;
 use super::error::StoreError;
-use super::http::{Metrics, UserHeaders};
+use super::http::UserHeaders;
 use crate::counters::Counters;
 use crate::logging::{Decision, LogLimit};
 use crate::memory::{Buffer, BufferPool};
-use crate::source::{About, ObjectVersion, PlaceKind, most_connections};
+use crate::source::{About, EntryKind, ObjectVersion, hash_of, most_connections};
 
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ impl ObjectMeta {
         }
     }
 
-    /// Returns the etag as a condition has it; `None` if there is none, or it is a weak one, which is no condition.
+    /// Returns the etag as a condition has it; `None` without an etag, or for a weak one, which is no condition.
     fn condition(&self) -> Option<String> {
         let etag = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))?;
         Some(format!("\"{etag}\""))
@@ -124,23 +124,12 @@ impl ObjectMeta {
 pub(super) fn about(key: &str, meta: Option<&ObjectMeta>) -> About {
     let folder = || ObjectVersion { size: 0, mtime: (0, 0), inode: (0, hash_of(key)), etag: None };
     let version = meta.map_or_else(folder, |meta| meta.version(key));
-    let kind = if meta.is_some() { PlaceKind::File } else { PlaceKind::Folder };
+    let kind = if meta.is_some() { EntryKind::File } else { EntryKind::Folder };
     About { kind, version, changed: version.modified(), by_links: false, permissions: None }
 }
 
-fn hash_of(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// The body of an answer, as its parts arrive.
-struct Body {
-    wanted: u64,
-    parts: Parts,
-}
-
-enum Parts {
+enum Body {
     /// None, or a single one, which needs no copy.
     First(Bytes),
     /// Several, in memory that is used again: the kernel would make the pages of each body anew.
@@ -150,51 +139,48 @@ enum Parts {
 }
 
 impl Body {
-    fn new(wanted: u64) -> Self {
-        Self { wanted, parts: Parts::First(Bytes::new()) }
-    }
-
     /// Returns how many bytes have arrived: more than the expected ones as soon as there is one too many.
     fn len(&self) -> usize {
-        match &self.parts {
-            Parts::First(bytes) => bytes.len(),
-            Parts::Pooled(_, filled) => *filled,
-            Parts::Long(bytes) => bytes.len(),
+        match self {
+            Self::First(bytes) => bytes.len(),
+            Self::Pooled(_, filled) => *filled,
+            Self::Long(bytes) => bytes.len(),
         }
     }
 
-    fn add(&mut self, part: Bytes, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
-        match &mut self.parts {
-            Parts::First(first) if first.is_empty() => *first = part,
-            Parts::First(first) if self.wanted > MAX_AT_ONCE => {
+    /// Adds a part of a body of `wanted` bytes.
+    fn add(&mut self, part: Bytes, wanted: u64, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
+        match self {
+            Self::First(first) if first.is_empty() => *first = part,
+            Self::First(first) if wanted > MAX_AT_ONCE => {
                 let mut bytes = BytesMut::with_capacity(MAX_AT_ONCE as usize);
                 bytes.extend_from_slice(first);
                 bytes.extend_from_slice(&part);
-                self.parts = Parts::Long(bytes);
+                *self = Self::Long(bytes);
             }
-            Parts::First(first) => {
-                let wanted = self.wanted as usize;
+            Self::First(first) => {
+                let wanted = wanted as usize;
                 // many small ones wait for their readers at a time: these are rounded up to pages, and no further
                 let taken = if wanted < SMALL { buffers.try_take(wanted) } else { buffers.take_scratch(wanted) };
                 let mut buffer = taken.map_err(io::Error::from)?;
                 let filled = append(&mut buffer, 0, first);
                 let filled = append(&mut buffer, filled, &part);
-                self.parts = Parts::Pooled(buffer, filled);
+                *self = Self::Pooled(buffer, filled);
             }
-            Parts::Pooled(buffer, filled) => *filled = append(buffer, *filled, &part),
-            Parts::Long(bytes) => bytes.extend_from_slice(&part),
+            Self::Pooled(buffer, filled) => *filled = append(buffer, *filled, &part),
+            Self::Long(bytes) => bytes.extend_from_slice(&part),
         }
         Ok(())
     }
 
     fn into_bytes(self) -> Bytes {
-        match self.parts {
-            Parts::First(bytes) => bytes,
-            Parts::Pooled(mut buffer, filled) => {
+        match self {
+            Self::First(bytes) => bytes,
+            Self::Pooled(mut buffer, filled) => {
                 buffer.truncate(filled);
                 Bytes::from_owner(buffer)
             }
-            Parts::Long(bytes) => bytes.freeze(),
+            Self::Long(bytes) => bytes.freeze(),
         }
     }
 }
@@ -208,6 +194,9 @@ fn append(buffer: &mut [u8], filled: usize, part: &[u8]) -> usize {
     end
 }
 
+/// What a request for a range has brought: `None` if there is no such object.
+pub(super) type Outcome = Result<Option<Fetched>, StoreError>;
+
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     pub(super) meta: ObjectMeta,
@@ -215,25 +204,29 @@ pub(super) struct Fetched {
     pub(super) bytes: Bytes,
 }
 
-#[derive(Debug, Default)]
+/// What is at a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// A folder: there are keys that begin with this one and `/`.
+    Folder,
+    File(ObjectMeta),
+    Nothing,
+}
+
+/// A page of a listing.
 pub(super) struct Page {
-    pub(super) folders: Vec<String>,
-    pub(super) files: Vec<(String, ObjectMeta)>,
+    /// First the objects, then the folders: of an object and a folder of one name the folder is shown.
+    pub(super) entries: Vec<(Box<str>, At)>,
     /// Where the next page begins; `None` after the last.
     pub(super) next: Option<String>,
 }
 
-impl Page {
-    pub(super) fn is_empty(&self) -> bool {
-        self.folders.is_empty() && self.files.is_empty()
-    }
-}
-
 pub(super) struct Client {
-    backend: Backend,
+    /// The threads that send its requests.
+    pub(super) runtime: Handle,
+    pub(super) backend: Backend,
     /// The URL of its bucket, for messages.
     base: String,
-    pub(super) metrics: Arc<Metrics>,
     counters: Arc<Counters>,
     /// Recycles the memory of bodies.
     buffers: Arc<BufferPool>,
@@ -244,10 +237,10 @@ pub(super) struct Client {
 
 impl Client {
     /// Creates a client. Bytes are counted in `counters` as read from the source.
-    pub(super) fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
+    pub(super) fn new(backend: Backend, base: String, counters: Arc<Counters>) -> io::Result<Self> {
         let (most_connections, buffers) = (most_connections(), BufferPool::new(IDLE_BODIES));
         let connections = Semaphore::new(most_connections);
-        Self { backend, base, metrics, counters, buffers, connections, most_connections }
+        Ok(Self { runtime: runtime()?, backend, base, counters, buffers, connections, most_connections })
     }
 
     pub(super) fn can_list(&self) -> bool {
@@ -265,7 +258,7 @@ impl Client {
         format!("cannot {what} {}", self.base)
     }
 
-    /// Returns what the store tells of an object; `None` if there is none.
+    /// Returns what the store tells of an object; `None` if it does not exist.
     pub(super) async fn head(&self, key: &str) -> Result<Option<ObjectMeta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let _connection = self.connections.acquire().await;
@@ -273,12 +266,7 @@ impl Client {
     }
 
     /// Fetches a range of an object; `None` if there is no object. A version other than that of `expected` is an error.
-    pub(super) async fn get(
-        &self,
-        key: &str,
-        range: Range<u64>,
-        expected: Option<&ObjectMeta>,
-    ) -> Result<Option<Fetched>, StoreError> {
+    pub(super) async fn get(&self, key: &str, range: Range<u64>, expected: Option<&ObjectMeta>) -> Outcome {
         let _connection = self.connections.acquire().await;
         let mut attempt = 0;
         loop {
@@ -291,28 +279,23 @@ impl Client {
             match self.fetched(answer, &range, expected).await {
                 // of a store without etags the library does not ask for the rest of an answer again
                 Err(error) if !error.is_other_version && attempt < BROKEN_ANSWERS => attempt += 1,
-                fetched => return fetched.map(Some),
+                fetched => return fetched,
             }
         }
     }
 
     /// Collects an answer, which must be of the version of `expected`, and have all bytes of the range.
-    async fn fetched(
-        &self,
-        answer: GetResult,
-        range: &Range<u64>,
-        expected: Option<&ObjectMeta>,
-    ) -> Result<Fetched, StoreError> {
+    async fn fetched(&self, answer: GetResult, range: &Range<u64>, expected: Option<&ObjectMeta>) -> Outcome {
         let meta = ObjectMeta::from_answer(&answer);
         // not every store knows conditions
         if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
             return Err(StoreError::replaced());
         }
         let wanted = range.end.min(meta.size).saturating_sub(range.start);
-        let (mut stream, mut body) = (answer.into_stream(), Body::new(wanted));
+        let (mut stream, mut body) = (answer.into_stream(), Body::First(Bytes::new()));
         while let Some(part) = stream.next().await {
             let part = part.map_err(|error| self.failed(&error))?;
-            body.add(part, &self.buffers).map_err(|error| self.logged(error))?;
+            body.add(part, wanted, &self.buffers).map_err(|error| self.logged(error))?;
             if body.len() as u64 > wanted {
                 break;
             }
@@ -321,9 +304,9 @@ impl Client {
             let text = format!("expected {wanted} bytes, got {}", body.len());
             return Err(self.logged(StoreError::new(io::ErrorKind::UnexpectedEof, text)));
         }
-        self.metrics.bytes.add(wanted);
+        self.backend.metrics.bytes.add(wanted);
         self.counters.source_bytes.add(wanted);
-        Ok(Fetched { meta, bytes: body.into_bytes() })
+        Ok(Some(Fetched { meta, bytes: body.into_bytes() }))
     }
 
     async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {
@@ -353,7 +336,7 @@ impl Client {
         };
         let _connection = self.connections.acquire().await;
         match unbroken(|| pages.list_paginated(prefix_or_none, options())).await {
-            Ok(page) => Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
+            Ok(page) => Ok(Page { entries: entries_of(prefix, &page.result), next: page.page_token }),
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -378,7 +361,7 @@ impl Client {
 
 /// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin. A
 /// panic of the library is an error: it panics where a service of credentials answers with something that no URL can be
-/// made of, and those who wait for this request would wait for ever.
+/// made of, and the threads that wait for this request would wait for ever.
 async fn unbroken<T, F>(send: impl Fn() -> F) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
@@ -398,14 +381,14 @@ where
 }
 
 /// Returns the names behind `prefix` in a listing.
-fn page_of(prefix: &str, listed: ListResult) -> Page {
-    let name = |key: &Key| {
+fn entries_of(prefix: &str, listed: &ListResult) -> Vec<(Box<str>, At)> {
+    let entry = |key: &Key, at: At| {
         let name = key.as_ref().strip_prefix(prefix)?.trim_end_matches('/');
         // the object that some programs make to stand for the folder itself has no name
-        (!name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")).then(|| name.to_owned())
+        (!name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")).then(|| (name.into(), at))
     };
-    let files = listed.objects.iter().filter_map(|meta| Some((name(&meta.location)?, ObjectMeta::from_listing(meta))));
-    Page { folders: listed.common_prefixes.iter().filter_map(name).collect(), files: files.collect(), next: None }
+    let files = listed.objects.iter().filter_map(|m| entry(&m.location, At::File(ObjectMeta::from_listing(m))));
+    files.chain(listed.common_prefixes.iter().filter_map(|key| entry(key, At::Folder))).collect()
 }
 
 #[cfg(test)]
@@ -440,9 +423,9 @@ mod tests {
         let bytes: Vec<u8> = (0..20_000u32).map(|n| (n * 7 / 5) as u8).collect();
         for wanted in [20_000, 19_999, 20_001, MAX_AT_ONCE + 1] {
             for length in [20_000, 19_990, 7_000, 500] {
-                let mut body = Body::new(wanted);
+                let mut body = Body::First(Bytes::new());
                 for part in bytes.chunks(length) {
-                    body.add(Bytes::copy_from_slice(part), &buffers).unwrap();
+                    body.add(Bytes::copy_from_slice(part), wanted, &buffers).unwrap();
                     if body.len() as u64 > wanted {
                         break;
                     }
@@ -453,16 +436,16 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Body::new(0).into_bytes().len(), 0);
+        assert_eq!(Body::First(Bytes::new()).into_bytes().len(), 0);
     }
 
     #[test]
     fn memory_is_used_again() {
         let buffers = BufferPool::new(1 << 20);
         let address = |buffers: &Arc<BufferPool>| {
-            let mut body = Body::new(300_000);
+            let mut body = Body::First(Bytes::new());
             for _ in 0..3 {
-                body.add(Bytes::from(vec![1; 100_000]), buffers).unwrap();
+                body.add(Bytes::from(vec![1; 100_000]), 300_000, buffers).unwrap();
             }
             body.into_bytes().as_ptr() as usize
         };
@@ -474,11 +457,11 @@ mod tests {
     fn a_body_takes_little_more_than_its_bytes() {
         let buffers = BufferPool::new(0);
         for wanted in [5_000, 40_000, 127_000, 131_072, 200_000, 1_000_000] {
-            let mut body = Body::new(wanted);
+            let mut body = Body::First(Bytes::new());
             for _ in 0..2 {
-                body.add(Bytes::from(vec![1; wanted as usize / 2]), &buffers).unwrap();
+                body.add(Bytes::from(vec![1; wanted as usize / 2]), wanted, &buffers).unwrap();
             }
-            let Parts::Pooled(buffer, _) = &body.parts else { panic!("several parts are in one buffer") };
+            let Body::Pooled(buffer, _) = &body else { panic!("several parts are in one buffer") };
             assert!(buffer.capacity() as u64 <= wanted + (wanted / 3).max(4096), "{wanted}: {}", buffer.capacity());
         }
     }

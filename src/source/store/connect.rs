@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
@@ -76,15 +76,11 @@ pub(super) struct Backend {
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     /// Where the bucket is: the endpoint or the account, as far as they are not the usual ones. No secret.
     pub(super) endpoint: String,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// Makes the client of the store that a URL names. Nothing is sent yet.
-pub(super) fn connect(
-    url: &StoreUrl,
-    options: &[StoreOption],
-    policy: RetryPolicy,
-    metrics: &Arc<Metrics>,
-) -> Result<Backend, StoreError> {
+pub(super) fn connect(url: &StoreUrl, options: &[StoreOption], policy: RetryPolicy) -> Result<Backend, StoreError> {
     let (policy, options) = policy.with_options(options)?;
     let options = &options[..];
     let retry = RetryConfig {
@@ -92,35 +88,36 @@ pub(super) fn connect(
         max_retries: policy.retries,
         retry_timeout: policy.timeout,
     };
-    let connector = StoreConnector { metrics: Arc::clone(metrics), kind: url.kind, credential_services: Vec::new() };
+    let metrics = Arc::<Metrics>::default();
+    let connector = StoreConnector { metrics: Arc::clone(&metrics), kind: url.kind, credential_services: Vec::new() };
     let built = match url.kind {
         StoreKind::S3 => {
             let builder = s3(url, options)?;
-            let endpoint = host_of(&builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default());
+            let endpoint = host_of(&builder.get_config_value(&S3Key::Endpoint).unwrap_or_default());
             let connector = StoreConnector { credential_services: credential_services(&builder), ..connector };
-            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, endpoint))
+            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, endpoint, metrics))
         }
         StoreKind::Azure => {
             let builder = azure(url, options)?;
             let get = |key| host_of(&builder.get_config_value(&key).unwrap_or_default());
             let place = [get(AzureConfigKey::AccountName), get(AzureConfigKey::Endpoint)].join(" ").trim().to_owned();
-            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, place))
+            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, place, metrics))
         }
         StoreKind::Gcs => {
             let builder = gcs(url, options)?.with_retry(retry).with_http_connector(connector);
-            builder.build().map(|store| both(store, String::new()))
+            builder.build().map(|store| both(store, String::new(), metrics))
         }
         StoreKind::Http => {
             let built = http(url, options)?.with_retry(retry).with_http_connector(connector).build();
-            built.map(|store| Backend { objects: Arc::new(store), pages: None, endpoint: String::new() })
+            built.map(|store| Backend { objects: Arc::new(store), pages: None, endpoint: String::new(), metrics })
         }
     };
     built.map_err(|error| not_configured(&error))
 }
 
-fn both<S: ObjectStore + PaginatedListStore>(store: S, endpoint: String) -> Backend {
+fn both<S: ObjectStore + PaginatedListStore>(store: S, endpoint: String, metrics: Arc<Metrics>) -> Backend {
     let store = Arc::new(store);
-    Backend { objects: Arc::clone(&store) as _, pages: Some(store), endpoint }
+    Backend { objects: Arc::clone(&store) as _, pages: Some(store), endpoint, metrics }
 }
 
 /// Returns the host and the port of a URL, without anything that may be secret.
@@ -131,9 +128,8 @@ fn host_of(url: &str) -> String {
 }
 
 fn not_configured(error: &Error) -> StoreError {
-    let absent = || StoreError::new(io::ErrorKind::InvalidInput, "its options are not complete");
-    let explained = StoreError::from_library(error).unwrap_or_else(absent);
-    StoreError::new(io::ErrorKind::InvalidInput, explained.text)
+    let explained = StoreError::from_library(error).map(|explained| explained.text);
+    StoreError::new(io::ErrorKind::InvalidInput, explained.unwrap_or_else(|| "its options are not complete".to_owned()))
 }
 
 /// Applies options to a builder by `set`. Defaults count only where `get` has no other value.
@@ -163,7 +159,7 @@ fn apply<B, K: FromStr>(
 
 fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreError> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(&url.bucket);
-    let has_keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some();
+    let has_keys = builder.get_config_value(&S3Key::AccessKeyId).is_some();
     if !has_keys || chosen_profile().is_some() {
         builder = with_profile(builder)?;
     }
@@ -184,26 +180,26 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
 /// Returns whether there are credentials, or none are needed, without the role of a virtual machine.
 fn has_credentials(builder: &AmazonS3Builder) -> bool {
     let is_set = |key| builder.get_config_value(&key).is_some_and(|value| !value.is_empty() && value != "false");
-    is_set(AmazonS3ConfigKey::AccessKeyId)
-        || is_set(AmazonS3ConfigKey::SkipSignature)
-        || is_set(AmazonS3ConfigKey::WebIdentityTokenFile)
-        || is_set(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
-        || is_set(AmazonS3ConfigKey::ContainerCredentialsFullUri)
+    is_set(S3Key::AccessKeyId)
+        || is_set(S3Key::SkipSignature)
+        || is_set(S3Key::WebIdentityTokenFile)
+        || is_set(S3Key::ContainerCredentialsRelativeUri)
+        || is_set(S3Key::ContainerCredentialsFullUri)
 }
 
 /// Returns the addresses at which keys are asked for.
 fn credential_services(builder: &AmazonS3Builder) -> Vec<String> {
     let get = |key| builder.get_config_value(&key).filter(|value| !value.is_empty());
-    let of_machine = get(AmazonS3ConfigKey::MetadataEndpoint).into_iter();
+    let of_machine = get(S3Key::MetadataEndpoint).into_iter();
     let of_machine = of_machine.flat_map(|at| ["api/token", "meta-data/iam"].map(|name| format!("{at}/latest/{name}")));
-    of_machine.chain(get(AmazonS3ConfigKey::ContainerCredentialsFullUri)).collect()
+    of_machine.chain(get(S3Key::ContainerCredentialsFullUri)).collect()
 }
 
 /// Adds what the files of AWS have and the environment has not.
 fn with_profile(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     let profile = Profile::read();
     let is_set = |builder: &AmazonS3Builder, key| builder.get_config_value(&key).is_some();
-    let has_keys = is_set(&builder, AmazonS3ConfigKey::AccessKeyId);
+    let has_keys = is_set(&builder, S3Key::AccessKeyId);
     if let (Some(id), Some(secret)) = (profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"))
         && !has_keys
     {
@@ -218,11 +214,11 @@ fn with_profile(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreEr
         );
         return Err(StoreError::new(io::ErrorKind::PermissionDenied, text));
     }
-    let region_is_set = is_set(&builder, AmazonS3ConfigKey::Region) || env::var_os("AWS_DEFAULT_REGION").is_some();
+    let region_is_set = is_set(&builder, S3Key::Region) || env::var_os("AWS_DEFAULT_REGION").is_some();
     if let Some(region) = profile.get("region").filter(|_| !region_is_set) {
         builder = builder.with_region(region);
     }
-    if let Some(endpoint) = profile.get("endpoint_url").filter(|_| !is_set(&builder, AmazonS3ConfigKey::Endpoint)) {
+    if let Some(endpoint) = profile.get("endpoint_url").filter(|_| !is_set(&builder, S3Key::Endpoint)) {
         builder = builder.with_endpoint(endpoint);
     }
     Ok(builder)
@@ -246,22 +242,21 @@ fn connection_string(text: &str) -> Vec<(AzureConfigKey, String)> {
     let parts: Vec<(&str, &str)> = text.split(';').filter_map(|part| part.trim().split_once('=')).collect();
     let get = |name: &str| parts.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
     let mut found = Vec::new();
-    let mut add = |key: AzureConfigKey, value: Option<String>| found.extend(value.map(|value| (key, value)));
-    add(AzureConfigKey::AccountName, get("AccountName").map(str::to_owned));
-    add(AzureConfigKey::AccessKey, get("AccountKey").map(str::to_owned));
-    add(AzureConfigKey::SasKey, get("SharedAccessSignature").map(str::to_owned));
+    let mut add = |key: AzureConfigKey, value: Option<&str>| found.extend(value.map(|value| (key, value.to_owned())));
+    add(AzureConfigKey::AccountName, get("AccountName"));
+    add(AzureConfigKey::AccessKey, get("AccountKey"));
+    add(AzureConfigKey::SasKey, get("SharedAccessSignature"));
     let suffixed = || {
         let (name, suffix) = (get("AccountName")?, get("EndpointSuffix")?);
         Some(format!("{}://{name}.blob.{suffix}", get("DefaultEndpointsProtocol").unwrap_or("https")))
     };
     let endpoint = get("BlobEndpoint").map(|endpoint| endpoint.trim_end_matches('/').to_owned()).or_else(suffixed);
-    add(AzureConfigKey::Endpoint, endpoint.clone());
-    // who writes http:// there means it
+    add(AzureConfigKey::Endpoint, endpoint.as_deref());
+    // a user who writes http:// there means it
     let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    add(AzureConfigKey::Client(ClientConfigKey::AllowHttp), is_plain.then(|| "true".to_owned()));
-    if get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        found.push((AzureConfigKey::UseEmulator, "true".to_owned()));
-    }
+    add(AzureConfigKey::Client(ClientConfigKey::AllowHttp), is_plain.then_some("true"));
+    let is_emulator = get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    add(AzureConfigKey::UseEmulator, is_emulator.then_some("true"));
     found
 }
 
@@ -271,7 +266,7 @@ fn gcs(url: &StoreUrl, options: &[StoreOption]) -> Result<GoogleCloudStorageBuil
 }
 
 fn http(url: &StoreUrl, options: &[StoreOption]) -> Result<HttpBuilder, StoreError> {
-    // who types http:// means it
+    // a user who types http:// means it
     let plain = if url.base.starts_with("http://") { "true" } else { "false" };
     let builder = HttpBuilder::new().with_url(&url.base).with_config(ClientConfigKey::AllowHttp, plain);
     apply(builder, options, |_, _| None, |builder, key: ClientConfigKey, value| builder.with_config(key, value))
@@ -339,20 +334,14 @@ fn chosen_profile() -> Option<String> {
 /// Gives the builder the token with which a container asks for its credentials, if the environment has it and no file
 /// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory alone.
 fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
-    static FILE: OnceLock<File> = OnceLock::new();
-    let key = AmazonS3ConfigKey::ContainerAuthorizationTokenFile;
+    static FILE: OnceLock<io::Result<File>> = OnceLock::new();
+    let key = S3Key::ContainerAuthorizationTokenFile;
     let token = env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
     let (true, Some(token)) = (builder.get_config_value(&key).is_none(), token) else { return Ok(builder) };
-    let file = match FILE.get() {
-        Some(file) => file,
-        None => {
-            let made = in_memory(&token).map_err(|error| {
-                let text = format!("{TOKEN} cannot be used ({error}); name a file that has it in {TOKEN}_FILE");
-                StoreError::new(error.kind(), text)
-            })?;
-            FILE.get_or_init(|| made)
-        }
-    };
+    let file = FILE.get_or_init(|| in_memory(&token)).as_ref().map_err(|error| {
+        let text = format!("{TOKEN} cannot be used ({error}); name a file that has it in {TOKEN}_FILE");
+        StoreError::new(error.kind(), text)
+    })?;
     Ok(builder.with_config(key, format!("/proc/self/fd/{}", file.as_raw_fd())))
 }
 
@@ -375,7 +364,7 @@ mod tests {
         let options: Vec<StoreOption> = options.iter().map(|option| option.parse().unwrap()).collect();
         // the constructors of HTTP clients look for the runtime's provider of ciphers
         crate::source::store::client::runtime().unwrap();
-        connect(&url, &options, NO_RETRIES, &Arc::default())
+        connect(&url, &options, NO_RETRIES)
     }
 
     #[test]

@@ -211,9 +211,8 @@ impl Refusal {
 
 /// Explains an error that is not an answer: what is below tells more than what is above.
 fn explain(error: &Error) -> StoreError {
-    let find = |explain: fn(&(dyn StdError + 'static)) -> Option<StoreError>| causes(error).find_map(explain);
-    let explained = find(explain_failure).or_else(|| find(explain_tls)).or_else(|| find(explain_io));
-    explained.or_else(|| find(explain_http)).unwrap_or_else(|| {
+    let explained = causes(error).filter_map(explain_cause).min_by_key(|(rank, _)| *rank);
+    explained.map(|(_, error)| error).unwrap_or_else(|| {
         let mut texts: Vec<String> = Vec::new();
         for text in causes(error).map(ToString::to_string) {
             // most errors repeat their cause
@@ -225,60 +224,59 @@ fn explain(error: &Error) -> StoreError {
     })
 }
 
-fn explain_failure(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
-    let failure = cause.downcast_ref::<Failure>()?;
-    Some(StoreError::new(failure.kind(), failure.to_string()))
-}
-
-fn explain_tls(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
-    let text = match cause.downcast_ref::<TlsError>()? {
-        TlsError::InvalidCertificate(_) | TlsError::NoCertificatesPresented | TlsError::UnsupportedNameType => {
-            "the certificate of the store is not accepted (TLS); add its authority to those of this machine, or name it \
-             in SSL_CERT_FILE"
+/// Explains one error of a chain. Of several explanations the one of the lowest rank counts.
+fn explain_cause(cause: &(dyn StdError + 'static)) -> Option<(u8, StoreError)> {
+    if let Some(failure) = cause.downcast_ref::<Failure>() {
+        return Some((0, StoreError::new(failure.kind(), failure.to_string())));
+    }
+    let (rank, kind, text) = if let Some(error) = cause.downcast_ref::<TlsError>() {
+        match error {
+            TlsError::InvalidCertificate(_) | TlsError::NoCertificatesPresented | TlsError::UnsupportedNameType => (
+                1,
+                NO_ANSWER,
+                "the certificate of the store is not accepted (TLS); add its authority to those of this machine, or name \
+                 it in SSL_CERT_FILE",
+            ),
+            TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => (1, NO_ANSWER, NO_TLS),
+            _ => return None,
         }
-        TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => NO_TLS,
-        _ => return None,
+    } else if let Some(error) = cause.downcast_ref::<io::Error>() {
+        let text = match error.kind() {
+            ErrorKind::ConnectionRefused => {
+                "nothing answers at its endpoint (connection refused); check the address and the port"
+            }
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => {
+                "its host cannot be reached; check the network of this machine"
+            }
+            _ => return None,
+        };
+        (2, error.kind(), text)
+    } else {
+        let error = cause.downcast_ref::<HttpError>()?;
+        let is_end = |cause: &(dyn StdError + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof)
+        };
+        let (kind, text) = match error.kind() {
+            HttpErrorKind::Timeout => {
+                (ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?")
+            }
+            // it ends while both agree on ciphers
+            HttpErrorKind::Connect if causes(error).any(is_end) => (NO_ANSWER, NO_TLS),
+            HttpErrorKind::Connect => {
+                (ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network")
+            }
+            HttpErrorKind::Interrupted | HttpErrorKind::Request => {
+                (ErrorKind::ConnectionReset, "it broke off the connection")
+            }
+            // only services of credentials speak JSON
+            HttpErrorKind::Decode if causes(error).any(|cause| cause.is::<serde_json::Error>()) => {
+                (NO_ANSWER, NO_CREDENTIALS)
+            }
+            _ => return None,
+        };
+        (3, kind, text)
     };
-    Some(StoreError::new(NO_ANSWER, text))
-}
-
-fn explain_io(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
-    let kind = cause.downcast_ref::<io::Error>()?.kind();
-    let text = match kind {
-        ErrorKind::ConnectionRefused => {
-            "nothing answers at its endpoint (connection refused); check the address and the port"
-        }
-        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => {
-            "its host cannot be reached; check the network of this machine"
-        }
-        _ => return None,
-    };
-    Some(StoreError::new(kind, text))
-}
-
-fn explain_http(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
-    let error = cause.downcast_ref::<HttpError>()?;
-    let has = |is: fn(&(dyn StdError + 'static)) -> bool| causes(error).any(is);
-    let is_end = |cause: &(dyn StdError + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof)
-    };
-    let (kind, text) = match error.kind() {
-        HttpErrorKind::Timeout => {
-            (ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?")
-        }
-        // it ends while both agree on ciphers
-        HttpErrorKind::Connect if has(is_end) => (NO_ANSWER, NO_TLS),
-        HttpErrorKind::Connect => {
-            (ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network")
-        }
-        HttpErrorKind::Interrupted | HttpErrorKind::Request => {
-            (ErrorKind::ConnectionReset, "it broke off the connection")
-        }
-        // only services of credentials speak JSON
-        HttpErrorKind::Decode if has(|cause| cause.is::<serde_json::Error>()) => (NO_ANSWER, NO_CREDENTIALS),
-        _ => return None,
-    };
-    Some(StoreError::new(kind, text))
+    Some((rank, StoreError::new(kind, text)))
 }
 
 /// Returns an error and what has caused it, from the top down.

@@ -1,5 +1,5 @@
-//! The HTTP client below the stores: counts requests, decides on redirects, tells failures apart while they are values
-//! and not text, and keeps the headers that describe an object.
+//! The HTTP client below the stores: makes it of the library's options, decides on redirects, tells failures apart while
+//! they are values and not text, keeps the headers that describe an object, and counts requests and how long they take.
 //!
 //! The HTTP library would follow all redirects and take away only `Authorization` and cookies, so that a session token, or
 //! another header that identifies, would go to any host that a store names. Here a request with anything that may be
@@ -8,7 +8,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,39 +47,13 @@ const USER_AGENT: &str = concat!("volfs/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 5;
 
 /// The headers that a request may have which goes to another origin. All others may sign or identify.
-const HARMLESS_HEADERS: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "content-length",
-    "content-type",
-    "date",
-    "host",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-unmodified-since",
-    "range",
-    "user-agent",
-    "x-ms-date",
-    "x-ms-version",
-];
+const HARMLESS_HEADERS: &str = "accept accept-encoding content-length content-type date host if-match if-modified-since \
+    if-none-match if-unmodified-since range user-agent x-ms-date x-ms-version";
 
 /// The parts of a query that name what is asked for. All others may be signatures, which a store that redirects would
 /// repeat in the address.
-const HARMLESS_QUERY: &[&str] = &[
-    "comp",
-    "continuation-token",
-    "delimiter",
-    "encoding-type",
-    "include",
-    "list-type",
-    "marker",
-    "max-keys",
-    "maxresults",
-    "prefix",
-    "restype",
-    "start-after",
-];
+const HARMLESS_QUERY: &str = "comp continuation-token delimiter encoding-type include list-type marker max-keys maxresults \
+    prefix restype start-after";
 
 /// The longest name of a host or region that is repeated in a message.
 const MAX_NAME: usize = 80;
@@ -109,9 +82,11 @@ impl HttpConnector for StoreConnector {
     }
 }
 
-fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> object_store::Error {
-    object_store::Error::Generic { store: "HTTP client", source: Box::new(error) }
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> object_store::Error {
+    object_store::Error::Generic { store: "HTTP client", source: error.into() }
 }
+
+type SetDuration = fn(ClientBuilder, Duration) -> ClientBuilder;
 
 /// Makes the client that the library would make of its options, but one that does not follow redirects.
 fn client(options: &ClientOptions, allows_http: bool) -> object_store::Result<reqwest::Client> {
@@ -145,26 +120,26 @@ fn client(options: &ClientOptions, allows_http: bool) -> object_store::Result<re
     if is_set(options, Key::Http2Only)? {
         builder = builder.http2_prior_knowledge();
     }
-    builder = with(builder, duration(options, Key::Timeout)?, ClientBuilder::timeout);
-    builder = with(builder, duration(options, Key::ConnectTimeout)?, ClientBuilder::connect_timeout);
-    builder = with(builder, duration(options, Key::ReadTimeout)?, ClientBuilder::read_timeout);
-    builder = with(builder, duration(options, Key::PoolIdleTimeout)?, |b, time| b.pool_idle_timeout(time));
-    builder = with(builder, number(options, Key::PoolMaxIdlePerHost)?, ClientBuilder::pool_max_idle_per_host);
-    builder = with(builder, duration(options, Key::Http2KeepAliveInterval)?, |b, t| b.http2_keep_alive_interval(t));
-    builder = with(builder, duration(options, Key::Http2KeepAliveTimeout)?, ClientBuilder::http2_keep_alive_timeout);
-    builder = with(builder, number::<u32>(options, Key::Http2MaxFrameSize)?, |b, size| b.http2_max_frame_size(size));
-    builder.build().map_err(invalid)
-}
-
-fn with<T>(
-    builder: ClientBuilder,
-    value: Option<T>,
-    set: impl FnOnce(ClientBuilder, T) -> ClientBuilder,
-) -> ClientBuilder {
-    match value {
-        Some(value) => set(builder, value),
-        None => builder,
+    let durations: [(Key, SetDuration); 6] = [
+        (Key::Timeout, ClientBuilder::timeout),
+        (Key::ConnectTimeout, ClientBuilder::connect_timeout),
+        (Key::ReadTimeout, ClientBuilder::read_timeout),
+        (Key::PoolIdleTimeout, |builder, time| builder.pool_idle_timeout(time)),
+        (Key::Http2KeepAliveInterval, |builder, time| builder.http2_keep_alive_interval(time)),
+        (Key::Http2KeepAliveTimeout, ClientBuilder::http2_keep_alive_timeout),
+    ];
+    for (key, set) in durations {
+        if let Some(time) = parsed(options, key, |value| humantime::parse_duration(value).ok())? {
+            builder = set(builder, time);
+        }
     }
+    if let Some(most) = parsed(options, Key::PoolMaxIdlePerHost, |value| value.parse().ok())? {
+        builder = builder.pool_max_idle_per_host(most);
+    }
+    if let Some(size) = parsed(options, Key::Http2MaxFrameSize, |value| value.parse::<u32>().ok())? {
+        builder = builder.http2_max_frame_size(size);
+    }
+    builder.build().map_err(invalid)
 }
 
 fn text(options: &ClientOptions, key: ClientConfigKey) -> Option<String> {
@@ -177,19 +152,7 @@ fn parsed<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> object_store::Result<Option<T>> {
     let Some(value) = text(options, key) else { return Ok(None) };
-    let wrong = || object_store::Error::Generic {
-        store: "HTTP client",
-        source: format!("{}={value} cannot be understood", key.as_ref()).into(),
-    };
-    parse(&value).map(Some).ok_or_else(wrong)
-}
-
-fn duration(options: &ClientOptions, key: ClientConfigKey) -> object_store::Result<Option<Duration>> {
-    parsed(options, key, |value| humantime::parse_duration(value).ok())
-}
-
-fn number<T: FromStr>(options: &ClientOptions, key: ClientConfigKey) -> object_store::Result<Option<T>> {
-    parsed(options, key, |value| value.parse().ok())
+    parse(&value).map(Some).ok_or_else(|| invalid(format!("{}={value} cannot be understood", key.as_ref())))
 }
 
 fn is_set(options: &ClientOptions, key: ClientConfigKey) -> object_store::Result<bool> {
@@ -332,7 +295,7 @@ fn code_of(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     of_header().or_else(of_xml).or_else(of_json).filter(|code| is_code(code))
 }
 
-/// Returns the request that follows the redirect of `answer`; `None` if it is none.
+/// Returns the request that follows the redirect of `answer`; `None` for another answer.
 fn follow(request: &HttpRequest, answer: &HttpResponse, kind: StoreKind) -> Result<Option<HttpRequest>, Failure> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -366,12 +329,13 @@ fn follow(request: &HttpRequest, answer: &HttpResponse, kind: StoreKind) -> Resu
     Ok(Some(next))
 }
 
-/// Returns whether a request has anything that may sign it or tell who sends it.
+/// Returns whether a request has anything that may sign it or identify its sender.
 fn may_be_secret(request: &HttpRequest, url: &Url) -> bool {
+    let is_one_of = |words: &str, name: &str| words.split(' ').any(|word| word == name);
     let has_user = !url.username().is_empty() || url.password().is_some();
     has_user
-        || request.headers().keys().any(|name| !HARMLESS_HEADERS.contains(&name.as_str()))
-        || url.query_pairs().any(|(name, _)| !HARMLESS_QUERY.contains(&&*name))
+        || request.headers().keys().any(|name| !is_one_of(HARMLESS_HEADERS, name.as_str()))
+        || url.query_pairs().any(|(name, _)| !is_one_of(HARMLESS_QUERY, &name))
 }
 
 fn is_amazon(url: &Url) -> bool {
@@ -391,9 +355,8 @@ pub(super) struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let (requests, bytes, failed) = <(Counter, Counter, Counter)>::default();
-        let latencies = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { requests, bytes, failed, in_flight: AtomicUsize::new(0), latencies }
+        let (requests, bytes, failed, in_flight) = Default::default();
+        Self { requests, bytes, failed, in_flight, latencies: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
@@ -436,18 +399,13 @@ impl Metrics {
     }
 }
 
-/// Returns the class of a latency: `4 log2` of its microseconds, with two bits behind the leading one.
+/// Returns the class of a latency: `4 log2` of its microseconds.
 fn class_of(took: Duration) -> usize {
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(4);
-    let log = micros.ilog2();
-    let fraction = (micros >> (log - 2)) & 3;
-    (4 * (log as usize - 2) + fraction as usize).min(CLASSES - 1)
+    ((4.0 * (1e6 * took.as_secs_f64()).log2()) as usize).min(CLASSES - 1)
 }
 
 fn middle_of(class: usize) -> Duration {
-    let (log, fraction) = (class / 4 + 2, class as u64 % 4);
-    let least = (4 + fraction) << (log - 2).min(56);
-    Duration::from_micros(least + (least >> 4))
+    Duration::from_secs_f64(1e-6 * ((class as f64 + 0.5) / 4.0).exp2())
 }
 
 /// Returns a percentile; `None` if nothing was counted.
@@ -491,6 +449,7 @@ mod tests {
     #[test]
     fn options_of_the_library_are_understood() {
         let options = ClientOptions::new();
+        let duration = |options, key| parsed(options, key, |value| humantime::parse_duration(value).ok());
         assert_eq!(duration(&options, ClientConfigKey::Timeout).unwrap(), Some(Duration::from_secs(30)));
         let given = |key: ClientConfigKey, value: &str| ClientOptions::new().with_config(key, value);
         let timeout = given(ClientConfigKey::ReadTimeout, "1m 5s");

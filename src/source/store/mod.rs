@@ -2,7 +2,7 @@
 //!
 //! A [`StoreTree`] is what a URL names. What is at a key is told by listings ([`names`]); an open file or folder
 //! ([`object_reader`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests go
-//! through one [`client`], on threads of their own.
+//! through one [`client`], on separate threads.
 
 mod cache;
 mod client;
@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 use super::disk_cache::DiskCache;
 use super::{
-    About, EntryKind, FileSource, Folder, NoFolder, Place, RecentWrites, SourceError, StoreOption, StoreStatus,
-    StoreUrl, Tree,
+    About, EntryKind, FileSource, FirstFailure, Folder, NoFolder, Place, RecentWrites, SourceError, StoreOption,
+    StoreStatus, StoreUrl, Tree,
 };
 use crate::counters::Counters;
 use cache::StoreCache;
-use client::{Client, ObjectMeta, about, runtime, wait_for};
+use client::{At, Client, ObjectMeta, about, runtime, wait_for};
 use connect::connect;
-use names::{At, prefix_of};
+use names::prefix_of;
 use object_reader::{ObjectReader, Store};
 
 pub(crate) use connect::RetryPolicy;
@@ -54,11 +54,10 @@ impl StoreTree {
     ) -> io::Result<Arc<Self>> {
         // the HTTP client looks for the runtime's ciphers
         runtime()?;
-        let metrics = Arc::default();
-        let backend = connect(&url, options, policy, &metrics)?;
+        let backend = connect(&url, options, policy)?;
         let at = if backend.endpoint.is_empty() { String::new() } else { format!("@{}", backend.endpoint) };
         let cache = disk.map(|cache| StoreCache { cache, place: url.base.clone() + &at });
-        let client = Client::new(backend, url.base.clone(), metrics, counters);
+        let client = Client::new(backend, url.base.clone(), counters)?;
         Ok(Self::with_client(url, client, cache))
     }
 
@@ -94,15 +93,10 @@ impl Tree for StoreTree {
         Ok(*place(&self.store, &self.store.url.key)?.about())
     }
 
-    fn is_gone(&self) -> bool {
-        // what is below a key may all be removed and still be no mistake; and a bucket that is gone says so itself
-        false
-    }
-
     fn store_status(&self) -> Option<StoreStatus> {
         let store = &self.store;
         let disk = store.cache.as_ref().map(|cache| cache.cache.statistics());
-        Some(StoreStatus { disk, ..store.client.metrics.status(store.staging.bytes()) })
+        Some(StoreStatus { disk, ..store.client.backend.metrics.status(store.staging.bytes()) })
     }
 }
 
@@ -146,10 +140,6 @@ impl Place for StorePlace {
         place(&self.store, &(prefix_of(&self.key) + &names.join("/"))).map(Some)
     }
 
-    fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
-        self.find(name.as_ref())
-    }
-
     fn subfolder(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
         Ok(self.find(name.as_ref())?.filter(|place| place.about().is_folder()))
     }
@@ -179,13 +169,13 @@ impl Place for StorePlace {
     fn open_file(&self, _path: &Path, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError> {
         // an etag tells versions apart however fast they follow each other, so nothing has to be read again
         let meta = self.meta().map_err(|error| SourceError::io("cannot open it", &error))?;
-        Ok(Arc::new(ObjectReader::file(&self.store, &self.key, meta.clone())))
+        Ok(Arc::new(ObjectReader::new(&self.store, &self.key, Some(meta.clone()), FirstFailure::default())))
     }
 
     fn open_folder(self: Box<Self>, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
         match self.meta {
             Some(_) => Err(NoFolder::NotAFolder),
-            None => Ok(Arc::new(ObjectReader::folder(&self.store, &self.key))),
+            None => Ok(Arc::new(ObjectReader::new(&self.store, &self.key, None, FirstFailure::default()))),
         }
     }
 }
@@ -230,7 +220,7 @@ mod tests {
     /// Returns a backend of objects in memory; without listings unless `lists`.
     fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
         let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
-        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
+        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new(), metrics: Arc::default() }
     }
 
     /// A store, and the tree of `mem://`-like URLs over it.
@@ -257,7 +247,7 @@ mod tests {
         fn tree(&self, url: &str) -> Arc<StoreTree> {
             let url = StoreUrl::parse(Path::new(url)).unwrap();
             let backend = backend(&self.objects, self.lists);
-            let client = Client::new(backend, url.base.clone(), Arc::default(), Arc::default());
+            let client = Client::new(backend, url.base.clone(), Arc::default()).unwrap();
             StoreTree::with_client(url, client, None)
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, join_all, select};
 use lru::LruCache;
 
-use super::client::{Client, ObjectMeta, Page, wait_for};
+use super::client::{At, Client, ObjectMeta, wait_for};
 use super::error::StoreError;
 use crate::source::EntryKind;
 use crate::sync::Mutex;
@@ -19,7 +19,7 @@ use crate::sync::Mutex;
 const TTL: Duration = Duration::from_secs(1);
 /// Listings and single answers that are remembered.
 const LISTINGS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-const ANSWERS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+const ANSWERS: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
 /// The most names of a listing that is remembered as a whole, and of all.
 const MOST_NAMES: usize = 20_000;
 
@@ -29,15 +29,6 @@ const OBJECTS: [&str; 5] =
 
 /// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
 const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "LayerStatus.json"];
-
-/// What is at a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// A folder: there are keys that begin with this one and `/`.
-    Folder,
-    File(ObjectMeta),
-    Nothing,
-}
 
 /// The names in a folder, or the first of them.
 struct Listing {
@@ -60,18 +51,12 @@ pub(super) struct Names {
     client: Arc<Client>,
     listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
     answers: Mutex<LruCache<Box<str>, (At, Instant)>>,
-    /// Keys that were folders at the last look.
-    folders: Mutex<LruCache<Box<str>, ()>>,
 }
 
 impl Names {
     pub(super) fn new(client: Arc<Client>) -> Self {
-        Self {
-            client,
-            listings: Mutex::new(LruCache::new(LISTINGS)),
-            answers: Mutex::new(LruCache::new(ANSWERS)),
-            folders: Mutex::new(LruCache::new(ANSWERS)),
-        }
+        let (listings, answers) = (Mutex::new(LruCache::new(LISTINGS)), Mutex::new(LruCache::new(ANSWERS)));
+        Self { client, listings, answers }
     }
 
     /// Returns what is at a key, as far as that is known without asking.
@@ -103,12 +88,17 @@ impl Names {
             return Ok(known);
         }
         let at = self.ask(key)?;
-        match at {
-            At::Folder => drop(self.folders.lock().put(key.into(), ())),
-            _ => drop(self.folders.lock().pop(key)),
-        }
-        self.answers.lock().put(key.into(), (at.clone(), Instant::now()));
+        self.note(key, at.clone());
         Ok(at)
+    }
+
+    fn note(&self, key: &str, at: At) {
+        self.answers.lock().put(key.into(), (at, Instant::now()));
+    }
+
+    /// Returns whether there was a folder at the last look, however long ago.
+    fn was_folder(&self, key: &str) -> bool {
+        self.answers.lock().peek(key).is_some_and(|(at, _)| *at == At::Folder)
     }
 
     fn head(&self, key: &str) -> Result<At, StoreError> {
@@ -120,9 +110,7 @@ impl Names {
             return self.ask_without_listing(key);
         }
         // one request for what was a folder a moment ago
-        if (key.is_empty() || self.folders.lock().contains(key))
-            && (!self.first_page(key)?.entries.is_empty() || key.is_empty())
-        {
+        if (key.is_empty() || self.was_folder(key)) && (!self.first_page(key)?.entries.is_empty() || key.is_empty()) {
             // also a bucket without objects
             return Ok(At::Folder);
         }
@@ -145,16 +133,18 @@ impl Names {
         let both = async {
             let (list, head) = (Box::pin(self.client.list(&prefix, None)), Box::pin(self.client.head(key)));
             match select(list, head).await {
-                Either::Left((Ok(page), _)) if !page.is_empty() => (Ok(page), Ok(None)),
+                Either::Left((Ok(page), _)) if !page.entries.is_empty() => (Ok(page), Ok(None)),
                 Either::Left((listed, head)) => (listed, head.await),
                 Either::Right((head, list)) => (list.await, head),
             }
         };
         match wait_for(both)? {
-            (Ok(page), head) => match self.insert(key, entries_of(&page), page.next, began).entries.is_empty() {
-                true => Ok(head?.map_or(At::Nothing, At::File)),
-                false => Ok(At::Folder),
-            },
+            (Ok(page), head) => {
+                match self.insert(key, page.entries.into_iter().collect(), page.next, began).entries.is_empty() {
+                    true => Ok(head?.map_or(At::Nothing, At::File)),
+                    false => Ok(At::Folder),
+                }
+            }
             // list permission may be missing while read is allowed
             (Err(denied), head) if denied.kind == io::ErrorKind::PermissionDenied => match head {
                 Ok(Some(meta)) => Ok(At::File(meta)),
@@ -174,7 +164,7 @@ impl Names {
     /// Asks for the objects that make a folder a dataset, and for the object itself.
     fn ask_without_listing(&self, key: &str) -> Result<At, StoreError> {
         // what is in a dataset is no dataset
-        if key.rsplit_once('/').is_some_and(|(parent, _)| self.folders.lock().contains(parent)) {
+        if key.rsplit_once('/').is_some_and(|(parent, _)| self.was_folder(parent)) {
             return self.head(key);
         }
         // before the object itself: servers of folders answer for the folder, too, with a page of text
@@ -192,10 +182,10 @@ impl Names {
         for (key, head) in keys.iter().zip(heads) {
             match head {
                 Ok(Some(meta)) => {
-                    self.answers.lock().put(key.as_str().into(), (At::File(meta), Instant::now()));
+                    self.note(key, At::File(meta));
                     return Ok(At::Folder);
                 }
-                Ok(None) => drop(self.answers.lock().put(key.as_str().into(), (At::Nothing, Instant::now()))),
+                Ok(None) => self.note(key, At::Nothing),
                 Err(error) => failure = Some(error),
             }
         }
@@ -223,7 +213,7 @@ impl Names {
         let mut is_kept = true;
         loop {
             let page = wait_for(self.client.list(&prefix, token))??;
-            let entries = entries_of(&page);
+            let entries: HashMap<_, _> = page.entries.into_iter().collect();
             let goes_on = pass(&entries);
             token = page.next;
             is_kept &= kept.len() + entries.len() <= MOST_NAMES;
@@ -242,7 +232,7 @@ impl Names {
     fn first_page(&self, key: &str) -> Result<Arc<Listing>, StoreError> {
         let began = Instant::now();
         let page = wait_for(self.client.list(&prefix_of(key), None))??;
-        Ok(self.insert(key, entries_of(&page), page.next, began))
+        Ok(self.insert(key, page.entries.into_iter().collect(), page.next, began))
     }
 
     fn insert(&self, key: &str, entries: HashMap<Box<str>, At>, next: Option<String>, began: Instant) -> Arc<Listing> {
@@ -268,12 +258,6 @@ impl Names {
         let mut listings = self.listings.lock();
         listings.get(key).filter(|listing| Instant::now() < listing.until).cloned()
     }
-}
-
-fn entries_of(page: &Page) -> HashMap<Box<str>, At> {
-    let files = page.files.iter().map(|(name, meta)| (name.as_str().into(), At::File(meta.clone())));
-    // of an object and a folder of one name the folder is shown
-    files.chain(page.folders.iter().map(|name| (name.as_str().into(), At::Folder))).collect()
 }
 
 /// Returns what the keys in a folder begin with.

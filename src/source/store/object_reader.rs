@@ -1,4 +1,5 @@
-//! A dataset in a store: one object, or a folder of objects, which are all keys with one beginning.
+//! A dataset in a store (one object, or a folder of objects, which are all keys with one beginning), and what all datasets
+//! of a store share.
 
 use std::io::{Error, ErrorKind};
 use std::num::NonZeroUsize;
@@ -11,15 +12,16 @@ use bytes::Bytes;
 use lru::LruCache;
 
 use super::cache::{CachedObjects, FolderVersions, StoreCache};
-use super::client::{Client, Fetched, ObjectMeta, about, runtime, wait_for};
+use super::client::{At, Client, Fetched, ObjectMeta, Outcome, about, wait_for};
 use super::error::StoreError;
-use super::names::{At, Names, prefix_of};
-use super::staging::{MAX_REQUESTS, ObjectId, Outcome, RequestLimit, Reservation, Staging};
+use super::names::{Names, prefix_of};
+use super::staging::{MAX_REQUESTS, ObjectId, RequestLimit, Reservation, Staging};
 use crate::source::{
     Blocking, EntryKind, FileSource, FirstFailure, Folder, NoFolder, ObjectVersion, Source, SourceError, StoreUrl,
+    new_number,
 };
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::atomic::AtomicUsize;
 
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
@@ -68,14 +70,9 @@ impl Store {
     }
 
     /// Remembers what the store told of an object, which must be what it told before.
-    fn note(
-        &self,
-        object: &ObjectId,
-        changed: &AtomicBool,
-        meta: Option<ObjectMeta>,
-    ) -> Result<Option<ObjectMeta>, StoreError> {
+    fn note(&self, object: &ObjectId, changed: &AtomicBool, meta: Option<&ObjectMeta>) -> Result<(), StoreError> {
         let mut versions = self.versions.lock();
-        let is_same = match (versions.peek(object), &meta) {
+        let is_same = match (versions.peek(object), meta) {
             (Some((Some(before), _)), Some(now)) => before.is_same_version(now),
             (Some((before, _)), now) => before.is_some() == now.is_some(),
             (None, _) => true,
@@ -84,8 +81,8 @@ impl Store {
             changed.store(true, Ordering::Relaxed);
             return Err(StoreError::replaced());
         }
-        versions.put(object.clone(), (meta.clone(), Instant::now()));
-        Ok(meta)
+        versions.put(object.clone(), (meta.cloned(), Instant::now()));
+        Ok(())
     }
 }
 
@@ -105,9 +102,9 @@ pub(super) struct ObjectReader {
 }
 
 impl ObjectReader {
-    fn new(store: &Arc<Store>, key: &str, file: Option<ObjectMeta>, failure: FirstFailure) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (number, changed) = (NEXT.fetch_add(1, Ordering::Relaxed), Arc::default());
+    /// Opens an object in the version `file`, or a folder. Nothing is sent.
+    pub(super) fn new(store: &Arc<Store>, key: &str, file: Option<ObjectMeta>, failure: FirstFailure) -> Self {
+        let (number, changed) = (new_number(), Arc::default());
         let limit = Arc::new(RequestLimit::new(store.client.most_in_flight(MAX_REQUESTS)));
         let cached = store.cache.as_ref().and_then(|cache| match &file {
             Some(meta) => CachedObjects::file(cache, key, meta),
@@ -118,15 +115,6 @@ impl ObjectReader {
         });
         let (store, key, cached) = (Arc::clone(store), key.into(), cached.map(Arc::new));
         Self { number, store, key, file, limit, changed, cached, failure }
-    }
-
-    /// Opens an object in this version. Nothing is sent.
-    pub(super) fn file(store: &Arc<Store>, key: &str, meta: ObjectMeta) -> Self {
-        Self::new(store, key, Some(meta), FirstFailure::default())
-    }
-
-    pub(super) fn folder(store: &Arc<Store>, key: &str) -> Self {
-        Self::new(store, key, None, FirstFailure::default())
     }
 
     fn object(&self, key: &str) -> ObjectId {
@@ -155,7 +143,7 @@ impl ObjectReader {
         }
     }
 
-    /// Returns what the store tells of an object, the headers written with it included; `None` if there is none. What is
+    /// Returns what the store tells of an object, the headers written with it included; `None` if it does not exist. What is
     /// in flight answers, or else a request for its first bytes if `with_bytes`, or for its head alone.
     fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<ObjectMeta>, SourceError> {
         self.check_unchanged()?;
@@ -175,7 +163,7 @@ impl ObjectReader {
                 Some(known) => Ok(known),
                 None => wait_for(self.store.client.head(key))
                     .unwrap_or_else(|error| Err(error.into()))
-                    .and_then(|meta| self.store.note(&object, &self.changed, meta)),
+                    .and_then(|meta| self.store.note(&object, &self.changed, meta.as_ref()).map(|()| meta)),
             },
         };
         outcome.map_err(|error| self.failed("read from", &error))
@@ -190,15 +178,6 @@ impl ObjectReader {
         let fetched = self.fetch(key, range).map_err(|error| self.failed("read from", &error));
         self.check_unchanged()?;
         fetched
-    }
-
-    /// Fills `out` from the local disk; `false` if it has not all of it.
-    fn read_from_disk(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
-        let Some(cached) = &self.cached else { return Ok(false) };
-        self.check_unchanged()?;
-        let is_read = cached.read(key, offset, out);
-        self.check_unchanged()?;
-        Ok(is_read)
     }
 
     fn read_object(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
@@ -217,8 +196,13 @@ impl ObjectReader {
         if out.is_empty() {
             return Ok(self.file.is_some() || self.meta(&key, true)?.is_some());
         }
-        if self.read_from_disk(&key, offset, out)? {
-            return Ok(true);
+        if let Some(cached) = &self.cached {
+            self.check_unchanged()?;
+            let is_read = cached.read(&key, offset, out);
+            self.check_unchanged()?;
+            if is_read {
+                return Ok(true);
+            }
         }
         match (self.read(&key, offset..end)?, &self.file) {
             (Some(fetched), _) if fetched.bytes.len() == out.len() => {
@@ -250,18 +234,18 @@ impl ObjectReader {
     fn fetch(&self, key: &str, range: Range<u64>) -> Outcome {
         let object = self.object(key);
         let is_small = range.end - range.start <= SMALL;
-        let widen = |range: &Range<u64>| match is_small {
+        let wide = match is_small {
             true => range.start / BLOCK * BLOCK..range.end.div_ceil(BLOCK).saturating_mul(BLOCK),
             false => range.clone(),
         };
-        self.store.staging.get(&object, range, is_small, widen, |range| self.request(&object, range))
+        self.store.staging.get(&object, &range, (&wide, is_small), || self.request(&object, wide.clone()))
     }
 
-    fn request(&self, object: &ObjectId, range: Range<u64>) -> Result<(), StoreError> {
+    fn request(&self, object: &ObjectId, range: Range<u64>) {
         let expected = self.store.versions.lock().peek(object).and_then(|(meta, _)| meta.clone());
         let (store, object, cached) = (Arc::clone(&self.store), object.clone(), self.cached.clone());
         let (limit, changed) = (Arc::clone(&self.limit), Arc::clone(&self.changed));
-        runtime()?.spawn(async move {
+        self.store.client.runtime.spawn(async move {
             let length = range.end - range.start;
             let _permit = limit.admit(length).await;
             let outcome = match store.client.get(&object.1, range.clone(), expected.as_ref()).await {
@@ -273,8 +257,7 @@ impl ObjectReader {
                 outcome => outcome,
             };
             let outcome = outcome.and_then(|fetched| {
-                store.note(&object, &changed, fetched.as_ref().map(|fetched| fetched.meta.clone()))?;
-                Ok(fetched)
+                store.note(&object, &changed, fetched.as_ref().map(|fetched| &fetched.meta)).map(|()| fetched)
             });
             if outcome.as_ref().is_err_and(|error| error.is_other_version) {
                 changed.store(true, Ordering::Relaxed);
@@ -284,12 +267,11 @@ impl ObjectReader {
             }
             let to_keep = cached.zip(outcome.as_ref().ok().and_then(Option::clone));
             store.staging.arrive(&object, &range, outcome);
-            // when those who wait have it
+            // when the threads that wait have it
             if let Some((cached, fetched)) = to_keep {
                 cached.keep(&object.1, range.start, &fetched);
             }
         });
-        Ok(())
     }
 
     /// Returns an error without the key: what fails for one object fails for many, and one line of the log is enough for
@@ -358,10 +340,7 @@ impl Source for ObjectReader {
                 Reservation::NoRoom => return false,
                 Reservation::Made => {}
             }
-            if let Err(error) = self.request(&object, range.clone()) {
-                staging.arrive(&object, &range, Err(error));
-                break;
-            }
+            self.request(&object, range);
         }
         true
     }

@@ -3,7 +3,8 @@
 //! Every byte of a store comes through here: a range is requested once, however many want it (single flight), and a
 //! reader waits for the request that covers what it wants. Bytes that were read once are dropped; small blocks, which
 //! headers and tables are read in, stay until they are evicted. The bytes in flight or waiting are bounded: what does
-//! not fit is not fetched ahead. Only what a reader waits for is fetched in any case.
+//! not fit is not fetched ahead. Only what a reader waits for is fetched in any case. The requests of a source are bounded
+//! by their bytes ([`RequestLimit`]).
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -15,8 +16,7 @@ use bytes::Bytes;
 use lru::LruCache;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
-use super::client::Fetched;
-use super::error::StoreError;
+use super::client::{Fetched, Outcome};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
@@ -30,7 +30,7 @@ const UNREAD_TTL: Duration = Duration::from_secs(3);
 /// reads the rest.
 const HEADER: u64 = 4 << 10;
 
-/// All who want a range that could not be fetched, or of an object that is not there, get the same answer for this time.
+/// For this time all readers get the same answer about a range that could not be fetched, or an object that is not there.
 const ERROR_TTL: Duration = Duration::from_secs(1);
 
 /// Ranges that were read a moment ago are not fetched ahead again for this time; so many are remembered.
@@ -47,9 +47,6 @@ const MIN_RECORDED: u64 = 128 << 10;
 
 /// An object of a source: the source's number, and the key.
 pub(super) type ObjectId = (u64, Arc<str>);
-
-/// What a request for a range has brought: `None` if there is no such object.
-pub(super) type Outcome = Result<Option<Fetched>, StoreError>;
 
 /// Whether a range may be fetched ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +72,7 @@ struct State {
     /// The number of the next span.
     next: u64,
     bytes: u64,
-    /// The beginnings of ranges that were read a moment ago: those who have read them may not have decoded them yet.
+    /// The beginnings of ranges that were read a moment ago, and may not be decoded yet.
     read: LruCache<(ObjectId, u64), Instant>,
 }
 
@@ -130,26 +127,25 @@ impl Span {
 }
 
 impl Staging {
-    /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets it, or a larger one
-    /// that `widen` makes of it: it must see to it that [`Staging::arrive`] is called. A range that is `kept` stays in
-    /// memory afterwards as long as there is room.
+    /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets the range `wide`, which
+    /// has it: it must see to it that [`Staging::arrive`] is called. What is `kept` stays in memory afterwards as long as
+    /// there is room.
     pub(super) fn get(
         &self,
         object: &ObjectId,
-        range: Range<u64>,
-        kept: bool,
-        widen: impl Fn(&Range<u64>) -> Range<u64>,
-        request: impl Fn(Range<u64>) -> Result<(), StoreError>,
+        range: &Range<u64>,
+        (wide, kept): (&Range<u64>, bool),
+        request: impl Fn(),
     ) -> Outcome {
         let mut state = self.state.lock();
         let mut waits = false;
         loop {
             state.drop_expired(object);
-            match state.find(object, &range) {
+            match state.find(object, range) {
                 Some(span) => {
                     span.waiting = span.waiting.saturating_sub(u32::from(waits));
                     if span.outcome.is_some() {
-                        let (taken, dropped) = state.take(object, &range);
+                        let (taken, dropped) = state.take(object, range);
                         drop(state);
                         drop(dropped);
                         return taken;
@@ -159,14 +155,11 @@ impl Staging {
                     self.arrived.wait(&mut state);
                 }
                 None => {
-                    let wide = widen(&range);
                     state.insert(object, wide.clone(), kept);
                     let dropped = state.evict(0, true);
                     drop(state);
                     drop(dropped);
-                    if let Err(error) = request(wide.clone()) {
-                        self.arrive(object, &wide, Err(error));
-                    }
+                    request();
                     state = self.state.lock();
                 }
             }
@@ -197,7 +190,7 @@ impl Staging {
         if has_room { Reservation::Made } else { Reservation::NoRoom }
     }
 
-    /// Takes what a request has brought, and wakes those who wait for it.
+    /// Takes what a request has brought, and wakes the threads that wait for it.
     pub(super) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
         let mut state = self.state.lock();
         state.arrive(object, range, outcome);
@@ -383,6 +376,7 @@ mod tests {
 
     use super::*;
     use crate::source::store::client::ObjectMeta;
+    use crate::source::store::error::StoreError;
 
     fn object(key: &str) -> ObjectId {
         (1, key.into())
@@ -406,13 +400,10 @@ mod tests {
     /// Gets a range, and returns its bytes and the requests that were made for it.
     fn get(staging: &Staging, range: Range<u64>, kept: bool) -> (Vec<u8>, Vec<Range<u64>>) {
         let requests = RefCell::new(Vec::new());
-        let widen = |range: &Range<u64>| {
-            if kept { range.start / 64 * 64..range.end.next_multiple_of(64) } else { range.clone() }
-        };
-        let got = staging.get(&object("a"), range, kept, widen, |range| {
-            staging.arrive(&object("a"), &range, fetched(&range, 200));
-            requests.borrow_mut().push(range);
-            Ok(())
+        let wide = if kept { range.start / 64 * 64..range.end.next_multiple_of(64) } else { range.clone() };
+        let got = staging.get(&object("a"), &range, (&wide, kept), || {
+            staging.arrive(&object("a"), &wide, fetched(&wide, 200));
+            requests.borrow_mut().push(wide.clone());
         });
         (got.unwrap().unwrap().bytes.to_vec(), requests.into_inner())
     }
@@ -489,7 +480,7 @@ mod tests {
         let error = StoreError::new(io::ErrorKind::TimedOut, "late");
         assert_eq!(staging.reserve(&object("a"), &(0..10), false), Reservation::Made);
         thread::scope(|scope| {
-            let waits = || staging.get(&object("a"), 2..4, false, Range::clone, |_| panic!("it is in flight"));
+            let waits = || staging.get(&object("a"), &(2..4), (&(2..4), false), || panic!("it is in flight"));
             let waiting = [scope.spawn(waits), scope.spawn(waits)];
             let any = scope.spawn(|| staging.any_of(&object("a")));
             thread::sleep(Duration::from_millis(20));
@@ -502,7 +493,8 @@ mod tests {
         staging.age(ERROR_TTL);
         assert_eq!(get(&staging, 2..4, false), (vec![2, 3], vec![2..4]));
         assert_eq!(staging.bytes(), 0);
-        let refused = staging.get(&object("b"), 0..1, false, Range::clone, |_| Err(error.clone()));
+        let fails = || staging.arrive(&object("b"), &(0..1), Err(error.clone()));
+        let refused = staging.get(&object("b"), &(0..1), (&(0..1), false), fails);
         assert_eq!(refused.unwrap_err(), error, "the request cannot be made");
     }
 
@@ -511,7 +503,7 @@ mod tests {
         let staging = Staging::default();
         assert_eq!(staging.reserve(&object("a"), &(0..100), false), Reservation::Made);
         thread::scope(|scope| {
-            let whole = || staging.get(&object("a"), 0..100, false, Range::clone, |_| panic!("it is in flight"));
+            let whole = || staging.get(&object("a"), &(0..100), (&(0..100), false), || panic!("it is in flight"));
             let readers = [(); 4].map(|()| scope.spawn(whole));
             while staging.state.lock().objects.values().flatten().map(|span| span.waiting).sum::<u32>() < 4 {
                 thread::yield_now();
@@ -550,7 +542,7 @@ mod tests {
             assert_eq!(staging.reserve(&key, &(0..10 * HEADER), false), Reservation::Made);
             staging.arrive(&key, &(0..10 * HEADER), fetched(&(0..10 * HEADER), size));
             assert_eq!(staging.bytes() as u64, n * HEADER + size);
-            let got = staging.get(&key, 0..size, false, Range::clone, |_| panic!("it has arrived"));
+            let got = staging.get(&key, &(0..size), (&(0..size), false), || panic!("it has arrived"));
             assert_eq!(got.unwrap().unwrap().bytes.len() as u64, size);
             assert_eq!(staging.bytes() as u64, (n + 1) * HEADER);
         }
