@@ -1,5 +1,5 @@
-//! Who may use a server: which users of this machine may connect, the token that requests carry, and the names that
-//! clients may call the server by.
+//! The clients that may use a server: the users of this machine that may connect, the token that requests carry, and the
+//! names that clients may call the server by.
 //!
 //! A token comes in one of three ways: in the header `Authorization: Bearer TOKEN`, as the first name of the path (for
 //! programs that know nothing but a URL, and for links), or as a cookie that a browser gets with a page.
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,6 +29,7 @@ use super::peer::Peer;
 use super::response::{Head, Problem};
 use super::tree::segment;
 use crate::logging::one_line;
+use crate::safe_open::is_trusted;
 
 /// Characters of a token.
 const SHORTEST: usize = 16;
@@ -36,7 +37,7 @@ const LONGEST: usize = 200;
 /// The name of the cookie, before the port.
 const COOKIE_NAME: &str = "volfs";
 
-/// Who may use a server.
+/// The clients that may use a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     /// The users whose connections are accepted; `None` means all.
@@ -53,7 +54,7 @@ impl Access {
 
     /// Returns whether users besides the server's own and root may connect.
     pub(super) fn is_for_others(&self) -> bool {
-        self.users.as_ref().is_none_or(|users| !users.iter().all(|user| is_own(*user)))
+        self.users.as_ref().is_none_or(|users| !users.iter().all(|user| is_trusted(*user)))
     }
 
     /// Returns why a connection is refused, if it is.
@@ -69,30 +70,21 @@ impl Access {
     /// Returns whether a connection is a guest's: on this machine, and neither of the server's user nor of root. Guests may
     /// have the token or not, so their connections are bounded apart.
     pub(super) fn is_guest(&self, peer: &Peer) -> bool {
-        self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_own)
+        self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_trusted)
     }
 }
 
-/// Returns whether a user is the one who runs the server, or root.
-fn is_own(user: u32) -> bool {
-    user == 0 || user == geteuid().as_raw()
-}
-
-/// Why a token cannot be used.
+/// Why a token cannot be used. Files are named as they are shown.
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
-    #[error("cannot read the token file {path}: {error}", path = one_line(&.0.to_string_lossy()), error = .1)]
-    Read(PathBuf, io::Error),
+    #[error("cannot read the token file {0}: {1}")]
+    Read(String, io::Error),
+    #[error("the token file {0} can be read or written by others: make it yours alone (chmod 600)")]
+    Public(String),
     #[error(
-        "the token file {} can be read or written by others: make it yours alone (chmod 600)",
-        one_line(&.0.to_string_lossy())
+        "the token file {0} has no token: {SHORTEST} to {LONGEST} letters, digits and - . _ ~, as openssl rand -hex 24 makes"
     )]
-    Public(PathBuf),
-    #[error(
-        "the token file {} has no token: {SHORTEST} to {LONGEST} letters, digits and - . _ ~, as openssl rand -hex 24 makes",
-        one_line(&.0.to_string_lossy())
-    )]
-    NotOne(PathBuf),
+    NotOne(String),
     #[error("the system gives no random numbers")]
     NoRandom,
 }
@@ -128,7 +120,8 @@ pub(super) enum Proof {
 impl Token {
     /// Reads the file of a token, which must be readable by this user and root only.
     pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
-        let failed = |error| TokenError::Read(path.to_owned(), error);
+        let shown = one_line(&path.to_string_lossy()).into_owned();
+        let failed = |error| TokenError::Read(shown.clone(), error);
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let own = geteuid().as_raw();
@@ -139,11 +132,11 @@ impl Token {
             _ => false,
         };
         if !is_secret {
-            return Err(TokenError::Public(path.to_owned()));
+            return Err(TokenError::Public(shown));
         }
         let mut text = String::new();
         file.take(4096).read_to_string(&mut text).map_err(failed)?;
-        Self::new(text.trim())?.ok_or_else(|| TokenError::NotOne(path.to_owned()))
+        Self::new(text.trim())?.ok_or(TokenError::NotOne(shown))
     }
 
     /// Returns a token; `None` for a text that cannot be one.
@@ -232,7 +225,7 @@ fn message(kind: &str, of: &[u8]) -> Vec<u8> {
     [kind.as_bytes(), b"\0", of].concat()
 }
 
-/// Returns who a cookie is for: an address, and the user where that can be told.
+/// Returns the holder of a cookie: an address, and the user where that can be told.
 fn holder(peer: &Peer) -> Option<String> {
     (peer.user.is_some() || !peer.is_local).then(|| format!("{:?} {:?}", peer.user, peer.address))
 }

@@ -1,6 +1,7 @@
 //! One request, from its path to its response.
 
 use std::ffi::OsString;
+use std::future::poll_fn;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -230,7 +231,7 @@ fn compressed(body: Body, permit: OwnedSemaphorePermit) -> Body {
     Body::stream((body, Bytes::new(), encoder, permit), |(mut body, mut piece, mut encoder, permit)| async move {
         loop {
             if piece.is_empty() {
-                piece = match body.next().await {
+                piece = match poll_fn(|context| body.poll_next(context)).await {
                     Some(Ok(piece)) => piece,
                     Some(error) => return Some((error, None)),
                     None => return Some((encoder.finish().map(Bytes::from), None)),

@@ -148,8 +148,8 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure gets a
-    /// status of its own.
+    /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure gets its
+    /// status.
     pub(super) async fn begin(open: Open, epoch: Option<u32>, budget: Budget, parts: Parts) -> Result<Body, Problem> {
         let mut body = Self { open, epoch, budget, parts, pieces: VecDeque::new(), taken: 0 };
         let Some(first) = body.next().await else { return Ok(Body::default()) };

@@ -18,7 +18,6 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use futures_util::StreamExt;
 use futures_util::future::select;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
@@ -353,10 +352,7 @@ impl HttpBody for SlottedBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<SentPiece>>>> {
         ready!(self.slot.poll_taken(context));
-        let next = match &mut self.body {
-            Body::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()).map(Ok),
-            Body::Stream(pieces) => ready!(pieces.poll_next_unpin(context)),
-        };
+        let next = ready!(self.body.poll_next(context));
         Poll::Ready(next.map(|piece| Ok(Frame::data(self.slot.piece(piece?)))))
     }
 

@@ -9,10 +9,10 @@ use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
 use serde_json::{Value, json};
 
-use super::page::{FolderPage, Kind, Listed, prefers_html};
+use super::page::{DATASET, FILE, FOLDER, FolderPage, Listed, prefers_html};
 use super::response::{Body, HTML, Head, JSON, Problem, Response, set};
 use super::tree::{Open, TreePath, call, segment};
-use crate::fs::{Attributes, FolderEntry, Ino, Volfs};
+use crate::fs::{Attributes, Ino, Volfs};
 use crate::view::json::SCHEMA;
 
 /// Entries of one piece of a listing.
@@ -40,10 +40,10 @@ pub(super) async fn answer(
     let folder = Arc::new(Open::folder(fs, found.ino).await?);
     let is_page = prefers_html(request.headers());
     let from = request.uri().query().and_then(|query| query.strip_prefix("from=")?.parse().ok()).unwrap_or(0);
-    // before the response begins, so that a failure gets a status of its own
+    // before the response begins, so that a failure gets its status
     let first = entries(&folder, found.ino, from, if is_page { PAGE } else { PIECE }).await?;
     *response.body_mut() = if is_page {
-        let kind = if fs.is_dataset(found.ino) { Kind::Dataset } else { Kind::Folder };
+        let kind = kind(fs, found.ino, true);
         let (entries, next) = &first;
         FolderPage { path, kind, entries, is_first: from == 0, next: *next, neuroglancer }.html().into()
     } else {
@@ -71,7 +71,7 @@ async fn entries(folder: &Arc<Open>, ino: Ino, from: u64, most: usize) -> Result
             }
             at = position;
             if entry.name != "." && entry.name != ".." {
-                entries.push(listed(fs, entry));
+                entries.push(Listed { name: entry.name.clone(), kind: kind(fs, entry.ino, entry.folder) });
             }
             true
         })?;
@@ -80,13 +80,12 @@ async fn entries(folder: &Arc<Open>, ino: Ino, from: u64, most: usize) -> Result
     .await
 }
 
-fn listed(fs: &Volfs, entry: &FolderEntry) -> Listed {
-    let kind = match entry.folder {
-        false => Kind::File,
-        true if fs.is_dataset(entry.ino) => Kind::Dataset,
-        true => Kind::Folder,
-    };
-    Listed { name: entry.name.clone(), kind }
+fn kind(fs: &Volfs, ino: Ino, is_folder: bool) -> &'static str {
+    match is_folder {
+        false => FILE,
+        true if fs.is_dataset(ino) => DATASET,
+        true => FOLDER,
+    }
 }
 
 /// Returns the listing as JSON, in pieces.
@@ -98,7 +97,7 @@ fn listing(path: &TreePath, folder: Arc<Open>, ino: Ino, first: Entries) -> Body
         for entry in &entries {
             let name = entry.name.to_string_lossy();
             text += comma;
-            text += &json!({ "name": name, "href": entry.href(), "kind": entry.kind.word() }).to_string();
+            text += &json!({ "name": name, "href": entry.href(), "kind": entry.kind }).to_string();
             comma = ",";
         }
         let Some(position) = next else { return Some((Ok((text + "]}\n").into()), None)) };

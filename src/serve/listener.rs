@@ -17,6 +17,7 @@ use rustix::process::geteuid;
 use thiserror::Error;
 
 use crate::logging::one_line;
+use crate::safe_open::is_trusted;
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4096;
@@ -73,16 +74,10 @@ pub(crate) enum ListenError {
     Socket(Listen, io::Error),
     /// Others could put their own socket in the place of this one.
     #[error(
-        "cannot put a socket into {}: others can write to {}; choose a folder of your own that only you can write to \
-         (mode 0700, such as $XDG_RUNTIME_DIR)",
-        one_line(&.folder.to_string_lossy()),
-        one_line(&.writable.to_string_lossy())
+        "cannot put a socket into {0}: others can write to {1}; choose a folder of your own that only you can write to \
+         (mode 0700, such as $XDG_RUNTIME_DIR)"
     )]
-    Folder {
-        folder: PathBuf,
-        /// The folder that others can write to: that one, or one above.
-        writable: PathBuf,
-    },
+    Folder(String, String),
     #[error("cannot listen at {0}: what is there is not a socket of yours; choose another --listen unix:PATH")]
     Taken(Listen),
     #[error("cannot listen at {0}: another program listens there; end it, or choose another --listen unix:PATH")]
@@ -142,7 +137,8 @@ fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<Listener, Listen
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(failed)?;
     if let Some(writable) = writable_by_others(&folder).map_err(failed)? {
-        return Err(ListenError::Folder { folder, writable });
+        let shown = |folder: &Path| one_line(&folder.to_string_lossy()).into_owned();
+        return Err(ListenError::Folder(shown(&folder), shown(&writable)));
     }
     let path = folder.join(path.file_name().unwrap_or_default());
     let address = SocketAddrUnix::new(&path).map_err(refused)?;
@@ -183,9 +179,8 @@ fn remove_stale(file: &fs::Metadata, path: &Path, address: &SocketAddrUnix, at: 
 fn writable_by_others(folder: &Path) -> io::Result<Option<PathBuf>> {
     for (n, above) in folder.ancestors().enumerate() {
         let found = fs::metadata(above)?;
-        let is_own = found.uid() == geteuid().as_raw() || found.uid() == 0;
         let is_closed = found.mode() & WRITABLE_BY_OTHERS == 0 || n > 0 && found.mode() & STICKY != 0;
-        if !is_own || !is_closed {
+        if !is_trusted(found.uid()) || !is_closed {
             return Ok(Some(above.to_owned()));
         }
     }

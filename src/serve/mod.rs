@@ -2,7 +2,7 @@
 //! response.
 //!
 //! * [`server`] and [`listener`]: where it listens, which connections it accepts, the end at a signal.
-//! * [`peer`] and [`access`]: who is at the other end, and whether they may.
+//! * [`peer`] and [`access`]: the client at the other end, and whether it may use the server.
 //! * [`connection`]: turns of requests, and clients that take too little.
 //! * [`app`]: one request, from its path to its response.
 //! * [`file`], [`folder`] and [`page`]: what a file, a folder and the page for browsers answer.
@@ -36,7 +36,7 @@ pub(crate) use server::{ServeError, Server};
 pub(crate) struct ServeOptions {
     /// Where to listen.
     pub(crate) listen: Listen,
-    /// Who may connect, and with what.
+    /// The users that may connect, and the token that they need.
     pub(crate) access: Arc<Access>,
     /// Names besides those of this machine that clients may use for it.
     pub(crate) allow_hosts: Vec<String>,

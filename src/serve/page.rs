@@ -17,7 +17,7 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The folder of the files below `.volfs`.
-const FOLDER: &str = "page";
+const ASSETS: &str = "page";
 
 /// The files, by name.
 const FILES: [(&str, &str); 11] = [
@@ -37,7 +37,7 @@ const FILES: [(&str, &str); 11] = [
 /// Answers a request for a file of the page, `.volfs/page/NAME`; `None` if another file is meant.
 pub(super) fn answer(request: &Head, path: &TreePath) -> Option<Result<Response, Problem>> {
     match &path.names[..] {
-        [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == FOLDER && !path.folder => {
+        [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == ASSETS && !path.folder => {
             let file = FILES.iter().find(|(known, _)| name == *known);
             Some(file.ok_or(Problem::NotFound).and_then(|(name, text)| send(request, name, text)))
         }
@@ -75,28 +75,15 @@ pub(super) fn quality(headers: &HeaderMap, name: HeaderName, choice: &str) -> f3
     weights.next_back().unwrap_or(0.0)
 }
 
-/// What an entry of a folder is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Dataset,
-    Folder,
-    File,
-}
-
-impl Kind {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Dataset => "dataset",
-            Self::Folder => "folder",
-            Self::File => "file",
-        }
-    }
-}
+/// What an entry of a folder is, as pages and listings say it.
+pub(super) const DATASET: &str = "dataset";
+pub(super) const FOLDER: &str = "folder";
+pub(super) const FILE: &str = "file";
 
 /// An entry of a folder, with its name as in a mount.
 pub(super) struct Listed {
     pub(super) name: OsString,
-    pub(super) kind: Kind,
+    pub(super) kind: &'static str,
 }
 
 impl Listed {
@@ -106,14 +93,14 @@ impl Listed {
     }
 
     fn slash(&self) -> &'static str {
-        if self.kind == Kind::File { "" } else { "/" }
+        if self.kind == FILE { "" } else { "/" }
     }
 }
 
 /// What the page of a folder shows.
 pub(super) struct FolderPage<'a> {
     pub(super) path: &'a TreePath,
-    pub(super) kind: Kind,
+    pub(super) kind: &'static str,
     /// Its entries, or some of them.
     pub(super) entries: &'a [Listed],
     /// Whether these are the first ones.
@@ -137,7 +124,7 @@ impl FolderPage<'_> {
         }
         let mut rows = String::new();
         for entry in self.entries {
-            let (slash, kind, name) = (entry.slash(), entry.kind.word(), escape(&entry.name.to_string_lossy()));
+            let (slash, kind, name) = (entry.slash(), entry.kind, escape(&entry.name.to_string_lossy()));
             rows += &format!("<li data-kind=\"{kind}\"><a href=\"{}\">{name}{slash}</a></li>\n", entry.href());
         }
         let mut more = String::new();
@@ -147,7 +134,7 @@ impl FolderPage<'_> {
         if let Some(next) = self.next {
             more += &format!("<p><a id=\"more\" href=\"?from={next}\">More entries</a></p>\n");
         }
-        let (kind, viewer) = (self.kind.word(), escape(self.neuroglancer.unwrap_or_default()));
+        let (kind, viewer) = (self.kind, escape(self.neuroglancer.unwrap_or_default()));
         let body = format!(
             "<body data-kind=\"{kind}\" data-root=\"{root}\" data-neuroglancer=\"{viewer}\">\n\
             <header><nav aria-label=\"Path\">{crumbs}</nav></header>\n<main id=\"main\"></main>\n\
@@ -172,7 +159,7 @@ pub(super) fn not_found(above: &[OsString], up: &str) -> String {
 }
 
 fn document(root: &str, title: &str, has_script: bool, body: &str) -> String {
-    let assets = format!("{root}{}/{FOLDER}", segment(DOT_VOLFS.as_ref()));
+    let assets = format!("{root}{}/{ASSETS}", segment(DOT_VOLFS.as_ref()));
     let script = format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
     let script = if has_script { &script } else { "" };
     format!(
@@ -219,12 +206,12 @@ mod tests {
     fn names_from_data_are_text_and_links_are_relative() {
         let path = TreePath { names: vec!["a<b".into(), "\"onload=x".into()], folder: true };
         let entries = [
-            Listed { name: "<script>alert(1)</script>".into(), kind: Kind::File },
-            Listed { name: "javascript:x".into(), kind: Kind::Dataset },
+            Listed { name: "<script>alert(1)</script>".into(), kind: FILE },
+            Listed { name: "javascript:x".into(), kind: DATASET },
         ];
         let html = FolderPage {
             path: &path,
-            kind: Kind::Folder,
+            kind: FOLDER,
             entries: &entries,
             is_first: true,
             next: Some(7),

@@ -73,7 +73,7 @@ impl Ends {
 /// The ends of a connection, and where its user is sent.
 type Query = (Ends, oneshot::Sender<Option<u32>>);
 
-/// Finds users, on a separate thread: the kernel may take its time, and one look at a table serves all who wait for it.
+/// Finds users, on a separate thread: the kernel may take its time, and one look at a table serves all connections that wait.
 #[derive(Debug)]
 pub(super) struct Peers {
     queries: mpsc::Sender<Query>,
@@ -122,14 +122,9 @@ pub(crate) fn overflow_user() -> Option<u32> {
     Some(overflow.unwrap_or(65534))
 }
 
-/// How the owner of a socket is found.
+/// How the owner of a socket is found: by sock_diag, or without it in the tables below `/proc/net`.
 #[derive(Debug)]
-enum Lookup {
-    /// By sock_diag.
-    Kernel(SockDiag),
-    /// In the tables below `/proc/net`.
-    Tables,
-}
+struct Lookup(Option<SockDiag>);
 
 impl Lookup {
     /// Returns the way that works here, tried with a connection of this process: sock_diag fails with ENOENT also where the
@@ -139,7 +134,7 @@ impl Lookup {
         let client = TcpStream::connect(listener.local_addr().ok()?).ok()?;
         let ends = Ends::new(client.local_addr().ok()?, client.peer_addr().ok()?);
         let own = rustix::process::geteuid().as_raw();
-        let mut ways = SockDiag::open().ok().map(Self::Kernel).into_iter().chain([Self::Tables]);
+        let mut ways = SockDiag::open().ok().map(Some).into_iter().chain([None]).map(Self);
         ways.find_map(|mut way| (way.users(&[ends]).get(&ends) == Some(&own)).then_some(way))
     }
 
@@ -147,11 +142,7 @@ impl Lookup {
     fn users(&mut self, of: &[Ends]) -> HashMap<Ends, u32> {
         let (mut users, mut unasked) = (HashMap::new(), Vec::new());
         for ends in of {
-            let asked = match self {
-                Self::Kernel(kernel) => kernel.user(ends).ok(),
-                Self::Tables => None,
-            };
-            match asked {
+            match self.0.as_mut().and_then(|kernel| kernel.user(ends).ok()) {
                 Some(user) => users.extend(user.map(|user| (*ends, user))),
                 None => unasked.push(*ends),
             }
@@ -300,7 +291,7 @@ mod tests {
     use super::*;
 
     fn ways() -> Vec<Lookup> {
-        SockDiag::open().ok().map(Lookup::Kernel).into_iter().chain([Lookup::Tables]).collect()
+        SockDiag::open().ok().map(Some).into_iter().chain([None]).map(Lookup).collect()
     }
 
     fn connection(server: &str, client: &str) -> Option<(TcpStream, TcpStream, Ends)> {

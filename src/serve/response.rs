@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
@@ -61,10 +62,10 @@ impl Body {
     }
 
     /// Returns the next piece; `None` at the end.
-    pub(super) async fn next(&mut self) -> Option<io::Result<Bytes>> {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self {
-            Self::Whole(bytes) => (!bytes.is_empty()).then(|| Ok(std::mem::take(bytes))),
-            Self::Stream(pieces) => pieces.next().await,
+            Self::Whole(bytes) => Poll::Ready(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()).map(Ok)),
+            Self::Stream(pieces) => pieces.poll_next_unpin(context),
         }
     }
 }
