@@ -43,7 +43,7 @@ pub(crate) enum DaemonError {
 #[derive(Debug)]
 pub(crate) enum Role {
     /// The command, which waits for the daemon and returns.
-    Starter(Starter),
+    Starter(Started),
     /// The process that continues in the background.
     Daemon(Ready),
 }
@@ -52,7 +52,7 @@ pub(crate) enum Role {
 pub(crate) fn detach() -> Result<Role, DaemonError> {
     let (ours, theirs) = fork::pair()?;
     match fork::fork()? {
-        ForkResult::Parent { child } => Ok(Role::Starter(Starter(Started { child, link: Link(ours) }))),
+        ForkResult::Parent { child } => Ok(Role::Starter(Started { child, link: Link(ours) })),
         ForkResult::Child => {
             drop(ours);
             let ready = Ready(Link(theirs));
@@ -67,27 +67,7 @@ pub(crate) fn detach() -> Result<Role, DaemonError> {
     }
 }
 
-/// The command, which waits for its daemon.
-#[derive(Debug)]
-pub(crate) struct Starter(Started);
-
-impl Starter {
-    /// Waits until the daemon is ready. Kills it and removes its mount of `source` if that takes longer than `limit`.
-    pub(crate) fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
-        let (Self(started), deadline) = (self, Instant::now() + limit);
-        match started.link.receive(deadline) {
-            Some(message) if message == READY => Ok(started),
-            Some(reason) => Err(DaemonError::Refused(String::from_utf8_lossy(&reason).into_owned())),
-            None if Instant::now() < deadline => Err(DaemonError::Died(ending(started.child))),
-            None => {
-                started.give_up(source, mountpoint);
-                Err(DaemonError::TimedOut(limit))
-            }
-        }
-    }
-}
-
-/// A daemon that is ready.
+/// A daemon that was started, and may be ready.
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Pid,
@@ -95,6 +75,20 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// Waits until the daemon is ready. Kills it and removes its mount of `source` if that takes longer than `limit`.
+    pub(crate) fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Self, DaemonError> {
+        let deadline = Instant::now() + limit;
+        match self.link.receive(deadline) {
+            Some(message) if message == READY => Ok(self),
+            Some(reason) => Err(DaemonError::Refused(String::from_utf8_lossy(&reason).into_owned())),
+            None if Instant::now() < deadline => Err(DaemonError::Died(ending(self.child))),
+            None => {
+                self.give_up(source, mountpoint);
+                Err(DaemonError::TimedOut(limit))
+            }
+        }
+    }
+
     /// Lets a daemon that was bound to this process by [`Ready::succeeded_bound`] live on.
     pub(crate) fn release(self) {
         self.link.send(RELEASED);
@@ -133,7 +127,7 @@ impl Ready {
     }
 
     /// Like [`Ready::succeeded`]. If the command ends later without [`Started::release`], since it was killed, `lost` is
-    /// called on a thread of its own. Returns `false` also if the system has no more threads.
+    /// called on a separate thread. Returns `false` also if the system has no more threads.
     pub(crate) fn succeeded_bound(self, lost: impl FnOnce() + Send + 'static) -> bool {
         let Self(link) = self;
         let is_sent = link.send(READY);
@@ -160,12 +154,12 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    fn links() -> (Starter, Ready) {
+    fn links() -> (Started, Ready) {
         let (ours, theirs) = pair().unwrap();
-        (Starter(Started { child: nix::unistd::getpid(), link: Link(ours) }), Ready(Link(theirs)))
+        (Started { child: nix::unistd::getpid(), link: Link(ours) }, Ready(Link(theirs)))
     }
 
-    fn wait(starter: Starter) -> Result<Started, DaemonError> {
+    fn wait(starter: Started) -> Result<Started, DaemonError> {
         starter.wait(SOON, Path::new("/none"), Path::new("/none"))
     }
 

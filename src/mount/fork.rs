@@ -1,4 +1,5 @@
-//! Forks child processes before there are threads, and detaches them from the files and the terminal of their parent.
+//! Forks child processes before there are threads, detaches them from the files and the terminal of their parent, and gives
+//! up the connections to the FUSE driver at the end of a process.
 
 #![allow(unsafe_code)]
 
@@ -105,10 +106,8 @@ pub(super) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     unistd::chdir("/").map_err(failed("cannot go to /"))?;
     close_inherited(kept).map_err(failed("cannot close files"))?;
     let null = File::options().read(true).write(true).open("/dev/null").map_err(failed("/dev/null"))?;
-    unistd::dup2_stdin(&null).map_err(failed("/dev/null"))?;
-    unistd::dup2_stdout(&null).map_err(failed("/dev/null"))?;
-    unistd::dup2_stderr(&null).map_err(failed("/dev/null"))?;
-    Ok(())
+    let replaced = unistd::dup2_stdin(&null).and_then(|()| unistd::dup2_stdout(&null));
+    replaced.and_then(|()| unistd::dup2_stderr(&null)).map_err(failed("/dev/null"))
 }
 
 /// The files with which a process gives up its connections to the FUSE driver at its end: opened at its start, since there
@@ -136,11 +135,11 @@ impl FuseDescriptors {
         let mut entries = RawDir::new(&self.list, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = entry?;
-            let number =
-                entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).filter(|&fd: &RawFd| fd > 2);
+            let number = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
             // a look at the file itself would hang for those of a source that hangs
             let leads_to = || readlinkat(&self.list, entry.file_name(), Vec::new()).map(CString::into_bytes);
-            let Some(fd) = number.filter(|_| leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"))) else { continue };
+            let is_fuse = |&fd: &RawFd| fd > 2 && leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"));
+            let Some(fd) = number.filter(is_fuse) else { continue };
             // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The second
             // owner that this call returns is forgotten and closes nothing.
             let replaced = unsafe { unistd::dup2_raw(&self.null, fd) }?;
@@ -150,16 +149,12 @@ impl FuseDescriptors {
     }
 }
 
-/// Returns the numbers of the open descriptors above 2; one of them is closed by now.
-fn open_descriptors() -> io::Result<Vec<RawFd>> {
-    let entries = fs::read_dir("/proc/self/fd")?;
-    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|&fd| fd > 2).collect())
-}
-
 /// Closes every descriptor above 2 except `kept`.
 fn close_inherited(kept: RawFd) -> io::Result<()> {
-    for fd in open_descriptors()?.into_iter().filter(|&fd| fd != kept) {
-        // the list contains the descriptor with which it was read, which is closed by now
+    // read before any is closed; the descriptor with which it was read is closed by now
+    let open: Vec<RawFd> =
+        fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|&fd| fd > 2 && fd != kept) {
         match unistd::close(fd) {
             Ok(()) | Err(Errno::EBADF | Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),

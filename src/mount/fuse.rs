@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
+    Errno, FileAttr, FileHandle as Handle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
 };
 use rustix::fs::OFlags;
 
@@ -23,8 +23,9 @@ const BLOCK: u32 = 4096;
 /// Bytes that the kernel reads around each page fault of a memory map of a local source. Its default, 128 KiB, spans
 /// several rows of bricks; behind a network, where each request takes long, it stays.
 const MAX_READAHEAD: u32 = 32 << 10;
-/// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes.
-const HAS_LONG_READ_AHEAD: Version = Version(7, 32);
+/// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes as
+/// it reads ahead. Since then it is certain to check the attributes of entries.
+const LINUX_5_10: Version = Version(7, 32);
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
@@ -35,9 +36,6 @@ const TTL: Duration = Duration::from_millis(750);
 /// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
 /// in pieces of 128 KiB and more, whatever it is.
 const PREFERRED_READ: u32 = 4096;
-
-/// Since this version of its interface (Linux 5.10) the kernel is certain to check the attributes of entries.
-const VERIFIES_ATTRIBUTES: Version = Version(7, 32);
 
 /// Answers the requests of the kernel.
 pub(super) struct Adapter {
@@ -59,7 +57,7 @@ impl Adapter {
     }
 
     /// Replies with the entries of a folder.
-    fn list(&self, number: INodeNo, handle: FileHandle, offset: u64, mut reply: Listing) {
+    fn list(&self, number: INodeNo, handle: Handle, offset: u64, mut reply: Listing) {
         match reply.add_entries(&self.fs, handle, offset, Blocking::No) {
             // then nothing was added
             Err(FsError::WouldBlock) => {
@@ -85,7 +83,7 @@ fn reply_opened(reply: ReplyOpen, opened: Result<OpenReply, FsError>, folder: bo
                 Pages::Drop => FopenFlags::FOPEN_NOFLUSH,
                 Pages::Keep => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
             };
-            reply.opened(FileHandle(opened.handle), flags);
+            reply.opened(Handle(opened.handle), flags);
         }
         Err(e) => reply.error(errno(&e)),
     }
@@ -106,11 +104,11 @@ impl Filesystem for Adapter {
         let _ = config.set_max_background(MAX_BACKGROUND);
         // sequential readers of maps need the read-ahead process then
         let local = !self.fs.options().origin().is_url();
-        if local && self.readahead_pid.is_some() && config.kernel_abi() >= HAS_LONG_READ_AHEAD {
+        if local && self.readahead_pid.is_some() && config.kernel_abi() >= LINUX_5_10 {
             let _ = config.set_max_readahead(MAX_READAHEAD);
         }
         // `ls -l` of a large folder needs no request for each name
-        if config.kernel_abi() >= VERIFIES_ATTRIBUTES {
+        if config.kernel_abi() >= LINUX_5_10 {
             let _ = config
                 .add_capabilities(InitFlags::FUSE_DO_READDIRPLUS)
                 .and_then(|()| config.add_capabilities(InitFlags::FUSE_READDIRPLUS_AUTO));
@@ -134,13 +132,16 @@ impl Filesystem for Adapter {
             },
             |found| match found {
                 Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
-                Err(FsError::NotFound) => reply.entry(&TTL, &no_file(), Generation(0)),
+                // with inode number 0 the kernel caches that the name does not exist
+                Err(FsError::NotFound) => {
+                    reply.entry(&TTL, &unknown(Ino(0), 0, false, Permissions::NONE), Generation(0))
+                }
                 Err(e) => reply.error(errno(&e)),
             },
         );
     }
 
-    fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, _: &Request, number: INodeNo, handle: Option<Handle>, reply: ReplyAttr) {
         let handle = handle.map(|handle| handle.0);
         let call = move |fs: &Arc<Volfs>, ino, blocking| fs.getattr(ino, handle, blocking);
         self.answer(number, call, |found| match found {
@@ -163,7 +164,7 @@ impl Filesystem for Adapter {
         &self,
         _: &Request,
         _: INodeNo,
-        handle: FileHandle,
+        handle: Handle,
         offset: u64,
         size: u32,
         flags: OpenFlags,
@@ -188,7 +189,7 @@ impl Filesystem for Adapter {
         &self,
         _: &Request,
         _: INodeNo,
-        handle: FileHandle,
+        handle: Handle,
         _: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
@@ -202,15 +203,15 @@ impl Filesystem for Adapter {
         self.answer(number, |fs, ino, blocking| fs.opendir(ino, blocking), |opened| reply_opened(reply, opened, true));
     }
 
-    fn readdir(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectory) {
+    fn readdir(&self, _: &Request, number: INodeNo, handle: Handle, offset: u64, reply: ReplyDirectory) {
         self.list(number, handle, offset, Listing::Names(reply));
     }
 
-    fn readdirplus(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+    fn readdirplus(&self, _: &Request, number: INodeNo, handle: Handle, offset: u64, reply: ReplyDirectoryPlus) {
         self.list(number, handle, offset, Listing::Attributes(reply));
     }
 
-    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: Handle, _: OpenFlags, reply: ReplyEmpty) {
         self.fs.release(handle.0);
         reply.ok();
     }
@@ -231,17 +232,7 @@ impl Filesystem for Adapter {
         self.answer(number, call, move |value| reply_xattr(reply, size, value));
     }
 
-    fn ioctl(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: IoctlFlags,
-        _: u32,
-        _: &[u8],
-        _: u32,
-        reply: ReplyIoctl,
-    ) {
+    fn ioctl(&self, _: &Request, _: INodeNo, _: Handle, _: IoctlFlags, _: u32, _: &[u8], _: u32, reply: ReplyIoctl) {
         reply.error(Errno::ENOTTY);
     }
 }
@@ -280,18 +271,10 @@ fn kind(folder: bool) -> FileType {
     if folder { FileType::Directory } else { FileType::RegularFile }
 }
 
-/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
-fn no_file() -> FileAttr {
-    let (never, nobody) = (UNIX_EPOCH, Permissions { uid: 0, gid: 0, mode: 0 });
-    file_attr(&Attributes {
-        ino: Ino(0),
-        size: 0,
-        folder: false,
-        modified: never,
-        changed: never,
-        permissions: nobody,
-        volatile: false,
-    })
+/// Returns attributes with times of which nothing is known.
+fn unknown(ino: Ino, size: u64, folder: bool, permissions: Permissions) -> FileAttr {
+    let (modified, changed) = (UNIX_EPOCH, UNIX_EPOCH);
+    file_attr(&Attributes { ino, size, folder, modified, changed, permissions, volatile: true })
 }
 
 /// A reply that takes the entries of a folder until it is full, without or with their attributes.
@@ -302,7 +285,7 @@ enum Listing {
 
 impl Listing {
     /// Adds the entries after position `from`.
-    fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, blocking: Blocking) -> Result<(), FsError> {
+    fn add_entries(&mut self, fs: &Volfs, handle: Handle, from: u64, blocking: Blocking) -> Result<(), FsError> {
         fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
     }
 
@@ -315,7 +298,11 @@ impl Listing {
                 // the kernel trusts them no longer than it would have if it had asked when they were determined
                 let known =
                     fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
-                let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(fs, entry), Duration::ZERO));
+                // The protocol has an inode number of zero for an entry whose attributes are not known, but then the
+                // listing would show zero too. The kernel ignores attributes whose size is not possible, and asks for
+                // them when somebody wants them.
+                let none = || unknown(entry.ino, u64::MAX, entry.folder, fs.default_permissions(entry.folder));
+                let (attributes, ttl) = known.unwrap_or_else(|| (none(), Duration::ZERO));
                 !reply.add(number, position, &entry.name, &ttl, &attributes, Generation(0))
             }
         }
@@ -329,14 +316,4 @@ impl Listing {
             (Self::Attributes(reply), Err(e)) => reply.error(errno(&e)),
         }
     }
-}
-
-/// Returns the attributes of an entry of which only the inode number and the type are known. The protocol has an inode
-/// number of zero for that, but then the listing would show zero too. The kernel ignores attributes whose size is not
-/// possible, and asks for them when somebody wants them.
-fn no_attributes(fs: &Volfs, entry: &FolderEntry) -> FileAttr {
-    let (modified, changed) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
-    let permissions = fs.default_permissions(entry.folder);
-    let (ino, folder) = (entry.ino, entry.folder);
-    file_attr(&Attributes { ino, size: u64::MAX, folder, modified, changed, permissions, volatile: true })
 }

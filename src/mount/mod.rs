@@ -16,7 +16,6 @@ mod signals;
 mod watchdog;
 
 use std::fs::File;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,9 +41,9 @@ pub(crate) use self::watchdog::{Connection, Watchdog};
 
 use self::fuse::Adapter;
 use self::mountinfo::NAME_PREFIX;
-use self::readahead::ReadaheadRequest;
+use self::readahead::MountReadahead;
 use crate::catalog::CatalogError;
-use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
+use crate::fs::{Ino, Options, PageCache, Volfs};
 use crate::logging::RecentLines;
 use crate::sync::Mutex;
 
@@ -99,15 +98,14 @@ pub(crate) fn mount(
     stop: &Stop,
     log: Arc<RecentLines>,
 ) -> Result<Mounted, MountError> {
-    let config = config(options);
-    check_threads(config.n_threads.unwrap_or(1) + OTHER_THREADS)?;
+    check_threads(config(options).n_threads.unwrap_or(1) + OTHER_THREADS)?;
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
     // before there is a mount that a failure would leave behind
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.start_refreshes().map_err(refused)?;
-    let (session, is_by_helper) = connect(adapter, options, mountpoint, config).map_err(refused)?;
+    let (session, is_by_helper) = connect(adapter, options, mountpoint).map_err(refused)?;
     let connection = Connection::new(session.as_fd(), &options.source, mountpoint);
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
@@ -153,35 +151,21 @@ fn is_end_of_connection(error: &io::Error) -> bool {
 /// Checks that the system has this many more threads. The FUSE library starts its threads after it has mounted, and one
 /// that it cannot start would leave the mount half alive.
 fn check_threads(number: usize) -> Result<(), MountError> {
-    let all_started = Arc::new(Mutex::new(()));
-    let hold = all_started.lock();
-    let started: Vec<io::Result<JoinHandle<()>>> = (0..number)
-        .map(|_| {
-            let all_started = Arc::clone(&all_started);
-            thread::Builder::new().spawn(move || drop(all_started.lock()))
-        })
-        .collect();
-    drop(hold);
-    let mut failure = None;
-    for thread in started {
-        match thread {
-            Ok(thread) => drop(thread.join()),
-            Err(error) => failure = Some(error),
-        }
-    }
-    failure.map_or(Ok(()), |error| Err(MountError::Threads(number, error)))
+    let all_started = Mutex::new(());
+    let started = thread::scope(|scope| {
+        let _hold = all_started.lock();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, || drop(all_started.lock())).map(drop);
+        (0..number).try_for_each(start)
+    });
+    started.map_err(|error| MountError::Threads(number, error))
 }
 
 /// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls. Returns also
 /// whether it was with fusermount3.
-fn connect(
-    adapter: Adapter,
-    options: &Options,
-    mountpoint: &Path,
-    config: Config,
-) -> io::Result<(Session<Adapter>, bool)> {
+fn connect(adapter: Adapter, options: &Options, mountpoint: &Path) -> io::Result<(Session<Adapter>, bool)> {
+    let config = config(options);
     let name = format!("{NAME_PREFIX}{}", options.source.to_string_lossy());
-    match mount_directly(&name, mountpoint, &driver_options(options))? {
+    match mount_directly(&name, mountpoint, options)? {
         Some(device) => {
             let session = Session::from_fd(adapter, device, config.acl, config).inspect_err(|_| {
                 // without a session it would stay behind as a dead mount
@@ -191,16 +175,6 @@ fn connect(
         }
         None => Ok((Session::new(adapter, mountpoint, &with_helper_options(config, &name, options))?, true)),
     }
-}
-
-/// The options that only the FUSE driver of the kernel knows.
-fn driver_options(options: &Options) -> Vec<String> {
-    let mut driver = vec!["default_permissions".to_owned()];
-    if options.allow_other {
-        driver.push("allow_other".to_owned());
-    }
-    driver.extend(longest_read(options));
-    driver
 }
 
 fn longest_read(options: &Options) -> Option<String> {
@@ -232,28 +206,6 @@ fn config(options: &Options) -> Config {
     config
 }
 
-/// Read-ahead through the mount itself, by the read-ahead process.
-struct MountReadahead {
-    process: ReadaheadProcess,
-    device: (u32, u32),
-    mountpoint: PathBuf,
-}
-
-impl Readahead for MountReadahead {
-    fn in_flight(&self) -> Option<usize> {
-        self.process.in_flight()
-    }
-
-    fn request(&self, file: Ino, path: &Path, bytes: Range<u64>) {
-        let path = self.mountpoint.join(path);
-        self.process.request(ReadaheadRequest { device: self.device, file, path, bytes });
-    }
-
-    fn cancel(&self, file: Ino) {
-        self.process.cancel(file);
-    }
-}
-
 /// The pages that the kernel caches of the mount's files.
 struct KernelPages {
     notifier: Notifier,
@@ -277,17 +229,16 @@ impl PageCache for KernelPages {
 ///
 /// The FUSE library would do it too, but gives such a mount the type `fuse` and not `fuse.volfs`, by which other programs
 /// (updatedb, `df -x`, backups) know what it is.
-fn mount_directly(name: &str, mountpoint: &Path, options: &[String]) -> io::Result<Option<OwnedFd>> {
+fn mount_directly(name: &str, mountpoint: &Path, options: &Options) -> io::Result<Option<OwnedFd>> {
     let opened = File::options().read(true).write(true).open(DEVICE);
     let device = opened.map_err(|error| io::Error::new(error.kind(), format!("{DEVICE}: {error}")))?;
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOATIME;
     let (fd, user, group) = (device.as_raw_fd(), getuid().as_raw(), getgid().as_raw());
-    let mut data = format!("fd={fd},rootmode={ROOT_MODE:o},user_id={user},group_id={group}");
-    for option in options {
-        data.push(',');
-        data.push_str(option);
-    }
-    match mount2(Some(name), mountpoint, Some(KIND), flags, Some(data.as_str())) {
+    // what only the FUSE driver of the kernel knows
+    let known = format!("fd={fd},rootmode={ROOT_MODE:o},user_id={user},group_id={group},default_permissions");
+    let for_all = options.allow_other.then(|| "allow_other".to_owned());
+    let data: Vec<String> = [Some(known), for_all, longest_read(options)].into_iter().flatten().collect();
+    match mount2(Some(name), mountpoint, Some(KIND), flags, Some(data.join(",").as_str())) {
         Ok(()) => Ok(Some(device.into())),
         Err(Errno::EPERM) => Ok(None),
         Err(errno) => Err(errno.into()),

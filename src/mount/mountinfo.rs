@@ -103,19 +103,17 @@ fn number(field: &[u8]) -> Option<u64> {
 
 /// Undoes the kernel's escapes: space, tab, newline and backslash are written as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> OsString {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        rest = match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
-                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                after
+    let mut parts = field.split(|&byte| byte == b'\\');
+    let mut bytes = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let (byte, after) = match part {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+                ((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'), after)
             }
-            _ => {
-                bytes.push(*first);
-                tail
-            }
+            _ => (b'\\', part),
         };
+        bytes.push(byte);
+        bytes.extend_from_slice(after);
     }
     OsString::from_vec(bytes)
 }

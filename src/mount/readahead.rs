@@ -12,7 +12,7 @@ use std::ffi::{CStr, OsStr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::unistd::Pid;
@@ -23,7 +23,7 @@ use rustix::param::page_size;
 use rustix::thread::set_name;
 
 use super::fork::{Child, ProcessError};
-use crate::fs::{Ino, advice_ranges};
+use crate::fs::{Ino, Readahead, advice_ranges};
 
 /// The name of the process in lists of processes.
 pub(crate) const READAHEAD_NAME: &CStr = c"volfs-ahead";
@@ -36,19 +36,6 @@ pub(crate) struct ReadaheadProcess {
     // another process for it.
     pid: Pid,
     in_flight: AtomicUsize,
-}
-
-/// A request to read pages of a file ahead.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ReadaheadRequest {
-    /// The device of the mount: major and minor number.
-    pub(super) device: (u32, u32),
-    /// The file's inode number.
-    pub(super) file: Ino,
-    /// The file's absolute path.
-    pub(super) path: PathBuf,
-    /// The bytes of the file.
-    pub(super) bytes: Range<u64>,
 }
 
 impl ReadaheadProcess {
@@ -68,34 +55,54 @@ impl ReadaheadProcess {
         self.pid.as_raw().unsigned_abs()
     }
 
-    /// The number of requests that were sent and not completed; `None` if the process has ended.
-    pub(super) fn in_flight(&self) -> Option<usize> {
+    fn send(&self, message: &Message) -> bool {
+        send(&self.socket, &message.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+/// Read-ahead through the mount itself, by the read-ahead process.
+pub(super) struct MountReadahead {
+    pub(super) process: ReadaheadProcess,
+    /// The device of the mount: major and minor number.
+    pub(super) device: (u32, u32),
+    pub(super) mountpoint: PathBuf,
+}
+
+impl Readahead for MountReadahead {
+    fn in_flight(&self) -> Option<usize> {
         loop {
-            match recv(&self.socket, &mut [0], RecvFlags::DONTWAIT) {
-                Ok((1.., _)) => self.in_flight.fetch_sub(1, Ordering::Relaxed),
-                Err(Errno::AGAIN) => return Some(self.in_flight.load(Ordering::Relaxed)),
+            match recv(&self.process.socket, &mut [0], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => self.process.in_flight.fetch_sub(1, Ordering::Relaxed),
+                Err(Errno::AGAIN) => return Some(self.process.in_flight.load(Ordering::Relaxed)),
                 _ => return None,
             };
         }
     }
 
-    /// Sends a request. Never waits; the request is lost if the socket's buffer is full.
-    pub(super) fn request(&self, request: ReadaheadRequest) {
+    /// Sends a request, which is lost if the socket's buffer is full.
+    fn request(&self, file: Ino, path: &Path, bytes: Range<u64>) {
+        let path = self.mountpoint.join(path);
         // counted before it can be completed
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        if !self.send(&Message::Request(request)) {
-            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.process.in_flight.fetch_add(1, Ordering::Relaxed);
+        if !self.process.send(&Message::Request(ReadaheadRequest { device: self.device, file, path, bytes })) {
+            self.process.in_flight.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Cancels all requests for a file, which no client reads any more. They count as completed.
-    pub(super) fn cancel(&self, file: Ino) {
-        self.send(&Message::Cancel(file));
+    /// Cancels requests, which then count as completed.
+    fn cancel(&self, file: Ino) {
+        self.process.send(&Message::Cancel(file));
     }
+}
 
-    fn send(&self, message: &Message) -> bool {
-        send(&self.socket, &message.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
-    }
+/// A request to read bytes of a file ahead.
+#[derive(Debug, PartialEq, Eq)]
+struct ReadaheadRequest {
+    device: (u32, u32),
+    file: Ino,
+    /// The file's absolute path.
+    path: PathBuf,
+    bytes: Range<u64>,
 }
 
 /// A message to the process, which replies with one byte for each completed request.
@@ -223,10 +230,16 @@ mod tests {
         ReadaheadRequest { device: (0, 77), file: Ino(file), path, bytes: 1 << 40..(1 << 40) + 5 }
     }
 
-    /// A `ReadaheadProcess` without a child process, and the socket for its worker.
-    fn process() -> (ReadaheadProcess, OwnedFd) {
+    /// Read-ahead without a child process, and the socket for its worker.
+    fn readahead() -> (MountReadahead, OwnedFd) {
         let (socket, theirs) = pair().unwrap();
-        (ReadaheadProcess { socket, pid: Pid::from_raw(1), in_flight: AtomicUsize::new(0) }, theirs)
+        let process = ReadaheadProcess { socket, pid: Pid::from_raw(1), in_flight: AtomicUsize::new(0) };
+        (MountReadahead { process, device: (0, 77), mountpoint: "/mnt".into() }, theirs)
+    }
+
+    fn ask(readahead: &MountReadahead, number: u64) {
+        let ReadaheadRequest { file, path, bytes, .. } = request(number);
+        readahead.request(file, path.strip_prefix("/mnt").unwrap(), bytes);
     }
 
     #[test]
@@ -242,32 +255,32 @@ mod tests {
 
     #[test]
     fn every_request_is_completed() {
-        let (process, theirs) = process();
+        let (ahead, theirs) = readahead();
         for file in [7, 8, 7, 7] {
-            process.request(request(file));
+            ask(&ahead, file);
         }
-        process.cancel(Ino(7));
-        assert_eq!(process.in_flight(), Some(4));
+        ahead.cancel(Ino(7));
+        assert_eq!(ahead.in_flight(), Some(4));
         let worker = thread::spawn(|| Worker::new(theirs).run());
-        while process.in_flight() != Some(0) {
+        while ahead.in_flight() != Some(0) {
             thread::yield_now();
         }
-        drop(process);
+        drop(ahead);
         worker.join().unwrap();
     }
 
     #[test]
     fn cancelled_requests_are_dropped() {
-        let (process, theirs) = process();
+        let (ahead, theirs) = readahead();
         let mut worker = Worker::new(theirs);
         for file in [7, 8, 7] {
-            process.request(request(file));
+            ask(&ahead, file);
             assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(None));
         }
-        process.cancel(Ino(7));
+        ahead.cancel(Ino(7));
         assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(Some(Ino(7))));
-        assert_eq!((worker.queue, process.in_flight()), (VecDeque::from([request(8)]), Some(1)));
+        assert_eq!((worker.queue, ahead.in_flight()), (VecDeque::from([request(8)]), Some(1)));
         drop(worker.socket);
-        assert_eq!(process.in_flight(), None);
+        assert_eq!(ahead.in_flight(), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Work that may hang, such as a look at a source whose server does not answer, in a process of its own.
+//! Side processes, and the messages between a process and another one that it has forked.
 //!
-//! A process whose thread waits uninterruptibly cannot end, nor can a process that waits for it. So a side process does
-//! such work: it has no terminal, another working directory and none of the files of its parent, nobody waits for its
-//! end, and it ends when its work does.
+//! A side process does work that may hang, such as a look at a source whose server does not answer. A process whose thread
+//! waits uninterruptibly cannot end, nor can a process that waits for it. So a side process has no terminal, another working
+//! directory and none of the files of its parent. No process waits for its end, and it ends when its work does.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -42,7 +42,7 @@ impl Link {
         message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL).is_ok()
     }
 
-    /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
+    /// Waits for a message until `deadline`. Returns `None` if none has come by then, or the other end is closed.
     pub(crate) fn receive(&self, deadline: impl Into<Option<Instant>>) -> Option<Vec<u8>> {
         let deadline = deadline.into();
         loop {
@@ -66,7 +66,7 @@ impl Link {
     }
 }
 
-/// Returns a duration as the system wants it; one that is too long is none.
+/// Returns a duration as the system wants it; `None` if it is too long.
 pub(super) fn timespec(time: Duration) -> Option<Timespec> {
     Timespec::try_from(time).ok()
 }

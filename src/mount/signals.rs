@@ -37,13 +37,9 @@ impl Signals {
         Ok(Self(set))
     }
 
-    /// Starts a thread that waits for the signals. The first one unmounts `mountpoint`, lazily if it is busy, and ends
+    /// Starts a thread that waits for the signals. The first one unmounts what is at `place`, lazily if it is busy, and ends
     /// the process with exit status 0 after a grace time, if the end of the session has not ended it before.
-    pub(crate) fn unmount_on_arrival(
-        self,
-        mountpoint: PathBuf,
-        watchdog: Option<Watchdog>,
-    ) -> Result<Stop, DaemonError> {
+    pub(crate) fn unmount_on_arrival(self, place: PathBuf, watchdog: Option<Watchdog>) -> Result<Stop, DaemonError> {
         let descriptors = Arc::new(FuseDescriptors::new().map_err(failed("no descriptors for the end"))?);
         let watchdog = watchdog.map(Arc::new);
         let stop = Stop { requested: Arc::default(), mount: Arc::default(), descriptors, watchdog };
@@ -55,7 +51,7 @@ impl Signals {
                 }
             };
             log::info!("{}: unmounting", signal.as_str());
-            thread::sleep(shared.unmount_now(&mountpoint));
+            thread::sleep(shared.unmount_now(&place));
             shared.finished();
             exit(0);
         };

@@ -100,7 +100,7 @@ impl Watchdog {
     }
 
     fn send(&self, message: &[u8], control: &mut SendAncillaryBuffer<'_, '_, '_>) {
-        // if the watchdog has been killed there is none
+        // the watchdog may have been killed
         let _ = sendmsg(&self.socket, &[IoSlice::new(message)], control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }
