@@ -1,9 +1,9 @@
-//! One block of 4 x 4 x 4 samples: flags and exponent, then its bit planes, then what becomes of them.
+//! Decodes one block of 4 x 4 x 4 samples: flags and exponent, then the bit planes, then the samples.
 //!
 //! The stream has the bit planes one after the other, the highest first. A plane begins with one bit for each coefficient
-//! that is known to be significant, those before the first `known`. Of the others come, in turn, a bit that says whether
-//! there is a one among them, and bits up to and including the next one. The last coefficient's bit is left out: it is 1
-//! if it is reached.
+//! that is known to be significant: the first `known` ones. For the others there are, in turn, a bit that says whether there
+//! is a one among them, and bits up to and including the next one. The last coefficient's bit is left out: it is 1 if it is
+//! reached.
 
 use super::header::Params;
 
@@ -106,7 +106,7 @@ pub(super) struct Extent {
     pub low: usize,
 }
 
-/// What comes before the planes of a block.
+/// The front of a block: everything before its planes.
 pub(super) struct Front {
     pub content: Content,
     /// The first bit of the planes.
@@ -137,7 +137,7 @@ impl Block<'_> {
         self.length(read.end)
     }
 
-    /// Reads what comes before the planes.
+    /// Reads the front.
     #[inline(always)]
     pub(super) fn front(self) -> Front {
         let (bits, params) = (self.window.some(self.start), self.params);
@@ -221,7 +221,8 @@ impl Start {
         let bits = window.some(at);
         let count = (bits.trailing_zeros() as usize).min(TOP - low).min(budget);
         let plane = TOP - count;
-        // by eights, since these are stores of a fixed size: what is cleared too much is read later, or needs to be clear
+        // by eights, since these are stores of a fixed size: planes that are cleared too much are read later, or have to be
+        // clear
         clear_eight(planes, low & !7);
         let mut cleared = TOP;
         while cleared > plane {
@@ -337,7 +338,7 @@ pub(super) fn samples(content: Content, read: Read, planes: &Planes) -> [i32; SA
     block
 }
 
-/// Returns what the integer 1 of a block stands for: 2^(`exponent` - 30) exactly, or 0 if that is too small.
+/// Returns the value of the integer 1 in a block: 2^(`exponent` - 30) exactly, or 0 if that is too small.
 #[inline(always)]
 pub(super) fn factor(exponent: i32) -> f32 {
     f32::from_bits(match exponent - 30 + 127 {
@@ -354,7 +355,7 @@ fn from_negabinary(word: u32) -> i32 {
     (word ^ ODD).wrapping_sub(ODD).cast_signed()
 }
 
-/// As many coefficients as are transposed faster one after the other.
+/// The most coefficients that are transposed faster one after the other.
 const FEW: usize = 24;
 
 /// Turns planes of numbers in base -2 to the coefficients of a block in their places.

@@ -76,11 +76,11 @@ pub(super) fn blocks(shape: [u64; 3]) -> u64 {
 }
 
 /// Returns the little-endian 64-bit number at byte `at`.
-fn number(stream: &[u8], at: usize) -> Option<u64> {
+pub(super) fn number(stream: &[u8], at: usize) -> Option<u64> {
     stream.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The four parameters that a mode stands for, as in libzfp's `zfp_stream`.
+/// The four parameters of a mode, as in libzfp's `zfp_stream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Params {
     /// The fewest bits of a block, at least 1.

@@ -7,7 +7,7 @@
 
 use std::ptr;
 
-use super::header::blocks;
+use super::header::{blocks, number};
 use zfp_sys::{
     ZFP_HEADER_FULL, stream_close, stream_open, zfp_compress, zfp_decompress, zfp_field_3d, zfp_field_free,
     zfp_read_header, zfp_stream_close, zfp_stream_maximum_size, zfp_stream_open, zfp_stream_rewind,
@@ -31,7 +31,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Copies a stream of `shape`, and pads it for the longest blocks that its header allows.
     pub(crate) fn new(stream: &[u8], shape: [u64; 3]) -> Self {
-        let number = |at: usize| stream.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |n| u64::from_le_bytes(*n));
+        let number = |at: usize| number(stream, at).unwrap_or(0);
         let padded = match number(4) >> 52 {
             mode @ ..2048 => mode + 1,
             4095 => (number(12) & 0x7fff) + 1,

@@ -1,17 +1,13 @@
 //! ZFP streams as volumes have them: float32 in three dimensions, in every mode.
 //!
 //! [`header`] reads the parameters of a stream, [`block`] decodes blocks of 4 x 4 x 4 samples with the instructions that
-//! every machine has, `cube` with those of newer processors, which [`simd`] detects. All return the samples of libzfp, bit
+//! every machine has, [`simd`] with those of newer processors. Both return the samples of libzfp, bit
 //! for bit; the feature `libzfp` has that library for tests and benchmarks.
 
 mod block;
-#[cfg(target_arch = "x86_64")]
-mod cube;
 mod header;
 #[cfg(feature = "libzfp")]
 pub(crate) mod libzfp;
-#[cfg(target_arch = "x86_64")]
-mod registers;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 #[cfg(test)]
