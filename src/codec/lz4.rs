@@ -2,8 +2,8 @@
 //!
 //! A sequence is a token, literals, and a match: earlier output that is repeated. Most sequences of a volume are shorter
 //! than a chunk, and copying a chunk of constant size costs less than copying the exact length; so more is written than
-//! the sequence has, and the next one overwrites that. Near the end of the block there is no room for it, and what is
-//! not valid is not looked at closely either: both are left to lz4_flex.
+//! the sequence has, and the next one overwrites that. Near the end of the block there is no room for it: the end is left
+//! to lz4_flex, and so are invalid sequences.
 
 use lz4_flex::block::decompress_into_with_dict;
 use thiserror::Error;
@@ -18,10 +18,10 @@ pub(crate) enum Lz4Error {
     Short { found: usize, wanted: usize },
 }
 
-/// The most bytes between a match and what it repeats.
+/// The most bytes between a match and the bytes that it repeats.
 const MAX_OFFSET: usize = u16::MAX as usize;
 
-/// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 stands for more than 255.
+/// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 adds more than 255.
 pub(crate) fn most(length: u64) -> u64 {
     length.saturating_mul(255)
 }
@@ -35,7 +35,7 @@ pub(crate) fn longest(bytes: u64) -> u64 {
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     let wanted = out.len();
     let Progress { read, written } = decode_sequences(stored, out);
-    // the library decodes the end, and tells what is wrong with what is not valid
+    // the library decodes the end, and describes the fault of an invalid sequence
     let (before, rest) = out.split_at_mut(written);
     let reachable = &before[written.saturating_sub(MAX_OFFSET)..];
     match decompress_into_with_dict(&stored[read..], rest, reachable) {
@@ -48,11 +48,6 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
 /// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte before
 /// it and five after it, and its length is stored minus 4, of which the token holds 15.
 const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
-
-/// Returns the length of [`zeros`].
-pub(crate) fn zeros_length(bytes: u64) -> Option<u64> {
-    Some(bytes.checked_sub(NOT_COUNTED)? / 255 + 4 + 1 + 6)
-}
 
 /// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
 /// is too short for a match.
@@ -288,13 +283,12 @@ mod tests {
     fn zeros_are_as_compressors_write_them() {
         for (bytes, length) in [(1, 139), (2, 267), (4, 524), (8, 1038)] {
             assert_eq!(zeros(bytes << 15).map(|block| block.len()), Some(length));
-            assert_eq!(zeros_length(bytes << 15), Some(length as u64));
         }
         for bytes in [25, 26, 279, 280, 281, 512, 4096, 100_000] {
             let mut out = vec![1; bytes];
             assert_eq!(decode(&zeros(bytes as u64).unwrap(), &mut out), Ok(()), "{bytes}");
             assert!(out.iter().all(|b| *b == 0) && bytes as u64 <= most(zeros(bytes as u64).unwrap().len() as u64));
         }
-        assert_eq!((zeros(24), zeros_length(24)), (None, None));
+        assert_eq!(zeros(24), None);
     }
 }

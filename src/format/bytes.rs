@@ -1,7 +1,20 @@
-//! Readers of headers and descriptions of every format: little-endian fields that follow each other, and the limit of the
-//! values of a text.
+//! Readers of headers and descriptions of every format: bytes of an object, little-endian fields that follow each other,
+//! and the limit of the values of a text.
 
 use super::FormatError;
+use crate::memory::try_zeroed;
+use crate::source::{Blocking, Source, SourceError};
+
+/// Reads `length` bytes of an object from byte `offset` on; `None` if there is no such object. May wait.
+pub(crate) fn read_bytes(
+    source: &dyn Source,
+    object: &str,
+    offset: u64,
+    length: u64,
+) -> Result<Option<Vec<u8>>, SourceError> {
+    let mut bytes = try_zeroed(length as usize)?;
+    Ok(source.read_at(object, offset, &mut bytes, Blocking::Yes)?.then_some(bytes))
+}
 
 /// A position in a slice of bytes. `part` names the bytes in errors; [`ByteReader::enter`] changes it.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +168,18 @@ pub(crate) fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String>
     if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }
 }
 
+/// Parses a decimal number without sign and leading zeros.
+pub(crate) fn decimal(digits: &str) -> Option<u64> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    if is_plain { digits.parse().ok() } else { None }
+}
+
+/// Returns a text of JSON without its byte order mark; refuses one with too many values.
+pub(crate) fn json_text(text: &[u8]) -> Result<&[u8], String> {
+    check_values(text, b",[{")?;
+    Ok(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +207,12 @@ mod tests {
         fields.align(4);
         assert_eq!((fields.position(), fields.rest()), (8, &[][..]));
         assert!(fields.take(0).is_err() && fields.u8().is_err());
+    }
+
+    #[test]
+    fn numbers_are_written_in_one_way() {
+        assert_eq!(["0", "7", "120", "18446744073709551615"].map(decimal), [0, 7, 120, u64::MAX].map(Some));
+        assert_eq!(["", "00", "01", "+1", "-1", " 1", "1.0", "x", "18446744073709551616"].map(decimal), [None; 9]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Finds ranges of a file that overlap, in bounded memory however many there are.
 //!
-//! The ranges are visited in several passes. Each pass keeps the next ones in ascending order, as many as the memory
-//! holds, and compares neighbours. A hundred million bricks take about a hundred passes over their table.
+//! The ranges are visited in several passes. Each pass keeps the next million in ascending order, and compares neighbours.
+//! A hundred million bricks take about a hundred passes over their table. An overlap becomes a finding of `volfs verify`.
 
-use crate::format::FormatError;
+use crate::format::{Finding, FormatError};
+use crate::volume::Dims;
 
-/// Ranges that a pass keeps at least; it never keeps more than twice as many, of 32 bytes each.
+/// The ranges that a pass keeps at least. It keeps at most twice this number, of 32 bytes each.
 const WINDOW: usize = 1 << 20;
 
 /// A range of a file and its owner. Ranges are ordered by where they begin.
@@ -15,7 +16,7 @@ pub(crate) struct Extent {
     pub offset: u64,
     /// The number of bytes.
     pub length: u64,
-    /// Opaque: who owns it. No two ranges have the same owner.
+    /// Two numbers that the caller chooses. No two ranges have the same owner.
     pub owner: (u32, u64),
 }
 
@@ -39,6 +40,41 @@ impl Overlap {
     pub(crate) fn is_shared(&self) -> bool {
         (self.first.offset, self.first.length) == (self.second.offset, self.second.length)
     }
+
+    /// Reports the overlap, of a brick if one of the two is a brick (`kind` in the format's words): `brick_of` returns its
+    /// layer, level and index. `name_of` names ranges of every owner.
+    pub(crate) fn finding<'a>(
+        &self,
+        kind: &str,
+        brick_of: impl Fn(&Extent) -> Option<(&'a str, usize, Dims)>,
+        name_of: impl Fn(&Extent) -> String,
+    ) -> Finding {
+        let Self { first, second } = self;
+        let (named, against) = if brick_of(second).is_some() { (second, first) } else { (first, second) };
+        let (other, at) = (name_of(against), against.offset);
+        let Some((layer, lod, brick)) = brick_of(named) else {
+            return Finding::damage(format!("{} overlaps {other} at byte {at}", name_of(named)));
+        };
+        let reason = match self.is_shared() {
+            true => format!("{kind} at byte {} has the place of {other}", named.offset),
+            false => format!("{kind} at byte {} overlaps {other} at byte {at}", named.offset),
+        };
+        Finding::damage(reason).of_layer(layer).of_lod(lod).of_brick(brick)
+    }
+}
+
+/// Adds an item to the least ones: all of a sequence, or at least `size` and fewer than twice as many. `last` is the greatest
+/// of them once others were left out.
+pub(crate) fn keep_least<T: Copy + Ord>(items: &mut Vec<T>, last: &mut Option<T>, size: usize, item: T) {
+    if last.is_some_and(|last| item > last) {
+        return;
+    }
+    items.push(item);
+    if items.len() >= 2 * size {
+        items.select_nth_unstable(size - 1);
+        items.truncate(size);
+        *last = items.iter().max().copied();
+    }
 }
 
 /// Reports every range that has bytes in common with one that begins before it. `visit_all` visits all ranges in any
@@ -57,17 +93,10 @@ fn find_in_windows(
 ) -> Result<(), FormatError> {
     let (mut before, mut furthest) = (None::<Extent>, None::<Extent>);
     loop {
-        let (mut window, mut last) = (Vec::new(), None::<Extent>);
+        let (mut window, mut last) = (Vec::new(), None);
         visit_all(&mut |extent| {
-            let is_next = before.is_none_or(|before| extent > before) && last.is_none_or(|last| extent <= last);
-            if extent.length == 0 || !is_next {
-                return;
-            }
-            window.push(extent);
-            if window.len() >= 2 * size {
-                window.select_nth_unstable(size - 1);
-                window.truncate(size);
-                last = window.iter().max().copied();
+            if extent.length > 0 && before.is_none_or(|before| extent > before) {
+                keep_least(&mut window, &mut last, size, extent);
             }
         })?;
         window.sort_unstable();

@@ -1,4 +1,4 @@
-//! The formats: one folder for each, and the traits that they implement.
+//! The formats: one folder for each, and the traits, errors and findings that they share.
 //!
 //! A format knows which arrays a dataset has and where each of their bricks is stored. It does not cache samples, and
 //! does not depend on how they are read. A new format is a folder here and an entry of [`registry`].
@@ -17,13 +17,13 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub(crate) use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};
+use traits::{MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES};
 
 use crate::memory::OutOfMemory;
 use crate::source::SourceError;
 use crate::volume::{Dims, NativeJson};
 
-/// A list of formats, in the order in which they are asked whether a path is theirs. Tests may add formats of their
-/// own.
+/// A list of formats. If several recognise a path, the first opens it. Tests may add formats.
 #[derive(Clone, Copy)]
 pub(crate) struct Registry(&'static [&'static dyn Format]);
 
@@ -74,6 +74,19 @@ pub(crate) enum FormatError {
     Source(#[from] SourceError),
 }
 
+/// A text describes damage.
+impl From<String> for FormatError {
+    fn from(what: String) -> Self {
+        Self::Damaged(what)
+    }
+}
+
+impl From<&str> for FormatError {
+    fn from(what: &str) -> Self {
+        Self::Damaged(what.into())
+    }
+}
+
 impl From<OutOfMemory> for FormatError {
     fn from(error: OutOfMemory) -> Self {
         Self::Source(error.into())
@@ -81,7 +94,15 @@ impl From<OutOfMemory> for FormatError {
 }
 
 impl FormatError {
-    /// Returns whether the call failed for want of memory.
+    /// Puts the name of the damaged part before the text of an error.
+    pub(crate) fn of(self, name: &str) -> Self {
+        match self {
+            Self::Damaged(why) => Self::Damaged(format!("{name}: {why}")),
+            other => other,
+        }
+    }
+
+    /// Returns whether the call failed because there was not enough memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::Source(SourceError::Io { kind: io::ErrorKind::OutOfMemory, .. }))
     }
@@ -97,7 +118,7 @@ impl FormatError {
 pub(crate) enum Severity {
     /// Something is damaged, missing or contradicts itself.
     Damage,
-    /// Something could not be read, so that nothing is known of it.
+    /// Something could not be read, and may be damaged or not.
     Unread,
     /// Nothing is wrong with the data, but their users may want to know.
     Note,
@@ -129,7 +150,7 @@ impl Finding {
         Self { severity: Severity::Unread, ..Self::damage(reason) }
     }
 
-    /// Describes what users of the whole dataset may want to know.
+    /// Describes something about the whole dataset that users may want to know.
     pub(crate) fn note(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::damage(reason) }
     }
@@ -161,8 +182,8 @@ pub(crate) struct SegyImport {
     pub little_headers: bool,
     /// Whether samples are little-endian. Those of [`SegySample::Ibm`] never are.
     pub little_samples: bool,
-    /// The layer of the samples, whose last axis is that of the samples of a trace. The other axes are those of the two
-    /// other layers.
+    /// The layer of the samples. Its last axis runs along the samples of a trace; the two other layers have the same other
+    /// axes.
     pub samples: usize,
     /// The layer of the traces, of type uint8: a value for each, 0 if the file does not have the trace.
     pub traces: usize,

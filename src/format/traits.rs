@@ -28,23 +28,23 @@ pub(crate) trait Format: Send + Sync {
         false
     }
 
-    /// Returns whether a folder has a description that makes it a dataset of this format, whatever else it holds: the
-    /// strong sign. `None` if the folder has no description, `Some(false)` if it has one of other data.
+    /// Returns whether the description in a folder makes it a dataset of this format: the strong sign. `None` if the folder
+    /// has no description, `Some(false)` if it has one of other data.
     fn described_folder(&self, _folder: &FolderProbe) -> Option<bool> {
         None
     }
 
     /// Returns whether a folder holds the data of one layer: the weak sign. Without a description such a folder is a
-    /// dataset of its own, or a layer of the dataset that its parent is.
+    /// dataset, or a layer of the dataset in its parent.
     fn is_layer_folder(&self, _folder: &FolderProbe) -> bool {
         false
     }
 
-    /// Gives up memory that decoders keep for the next ones.
+    /// Frees memory that decoders keep for the next calls.
     fn release_idle(&self) {}
 
-    /// Returns the name of the file in a dataset's folder whose version counts as the dataset's. The folder's own
-    /// version counts if there is none.
+    /// Returns the name of the file whose version is the version of a dataset in a folder. Without such a file it is the
+    /// version of the folder.
     fn folder_file(&self) -> Option<&'static str> {
         None
     }
@@ -96,15 +96,15 @@ pub(crate) trait Dataset: Send + Sync {
         Ok(None)
     }
 
-    /// Returns what is known of the SEG-Y file that the dataset was imported from, `None` if it was not. The error is
-    /// the reason why the file cannot be made again, byte for byte.
+    /// Describes the SEG-Y file that the dataset was imported from, or returns the reason why the file cannot be made
+    /// again, byte for byte. `None` if the dataset was not imported.
     fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
         None
     }
 
-    /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels
-    /// that are missing, and what else contradicts the format. Takes time, and bounded memory however large the tables
-    /// are. May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
+    /// Checks the dataset's tables for faults that reading bricks one by one does not notice: bricks that overlap, levels
+    /// that are missing, and other contradictions of the format. Takes time, and bounded memory for tables of any size.
+    /// May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
     fn check_structure(&self, _report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         Ok(())
     }
@@ -127,6 +127,7 @@ pub(crate) struct Layer {
 }
 
 /// A layer that cannot be shown.
+#[derive(Default)]
 pub(crate) struct HiddenLayer {
     /// The layer's name in the dataset.
     pub name: String,
@@ -180,7 +181,7 @@ pub(crate) trait Array: Send + Sync {
     }
 
     /// Returns the bytes that are read for the brick at `at`, perhaps more, without checking anything about them; `None`
-    /// if there are none, or nobody knows. For sources that take long to answer: the bytes are requested before
+    /// if it has no bytes, or their place is unknown. For sources that take long to answer: the bytes are requested before
     /// [`Array::brick`] checks them. May wait.
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         Ok(match self.brick(at, Blocking::Yes)? {
@@ -200,10 +201,17 @@ pub(crate) trait Array: Send + Sync {
     fn census(&self) -> Result<Option<Census>, FormatError>;
 }
 
+/// Bricks of an array are counted if its table has at most this many bytes.
+pub(super) const MAX_COUNTED_BYTES: u64 = 8 << 20;
+
+/// Bricks are looked up for a description if the table has at most this many bytes, so that it takes little of the cache
+/// that all datasets share.
+pub(super) const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
+
 /// How a brick is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredBrick {
-    /// The bytes that are stored of it, as many as are read for decoding it; 0 for a constant, `None` if unknown.
+    /// The number of stored bytes that decoding it reads; 0 for a constant, `None` if unknown.
     pub bytes: Option<u64>,
     /// Whether it has to be decoded.
     pub is_coded: bool,

@@ -1,8 +1,8 @@
-//! Decodes blocks that are literals for the most part: a prefix code, and hardly a match.
+//! Decodes blocks of a prefix code that are mostly literals and have few matches.
 //!
-//! Where a symbol begins is known once the one before is decoded, so one decoder waits for one look-up in a table after
+//! The place of a symbol is known once the one before is decoded, so one decoder waits for one look-up in a table after
 //! the other, and the processor has little to do meanwhile. But prefix codes are self-synchronizing: a decoder that
-//! begins anywhere soon comes upon a boundary between symbols, and is right from there on. So several lanes decode a
+//! begins anywhere soon finds a boundary between symbols, and is right from there on. So several lanes decode a
 //! block at a time. The first lane begins where the block does, the others at places that divide the block, or as much of
 //! it as the lanes have room for, into equal parts. Then symbols are decoded one by one from the end of each lane on,
 //! until one begins where the next lane has a mark, a synchronization point: from there on both are the same.
@@ -77,7 +77,7 @@ impl Block<'_> {
     }
 }
 
-/// Decodes symbols, from a place on that may lie within a symbol, to memory of its own.
+/// Decodes symbols to its own memory, from a place on that may lie within a symbol.
 struct Lane {
     /// Where the next symbol begins.
     at: usize,
@@ -91,7 +91,7 @@ struct Lane {
     marks: Vec<(usize, usize)>,
 }
 
-/// A match that is repeated when the lane's bytes are appended: what it repeats is not known to the lane.
+/// A match that is repeated when the lane's bytes are appended: the lane does not know the bytes before its beginning.
 struct DeferredMatch {
     at: usize,
     /// Where the literals before it end in the lane's bytes, and where those after it begin.
@@ -161,7 +161,7 @@ impl Lane {
         true
     }
 
-    /// Appends what the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if
+    /// Appends the bytes that the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if
     /// its matches are not valid.
     fn append_from(&self, at: usize, out: &mut Output<'_>) -> Option<bool> {
         let Ok(mark) = self.marks.binary_search_by_key(&at, |mark| mark.0) else { return Some(false) };
@@ -325,7 +325,7 @@ impl Lanes {
         }
     }
 
-    /// Appends what the lanes have decoded from `at` on, as far as one symbol after the other leads to a mark of each.
+    /// Appends the bytes that the lanes have decoded from `at` on, as far as symbols lead to a mark of the next lane.
     /// Returns the place after it, and whether it is that after the end of the block.
     fn append(&self, block: &Block<'_>, mut at: usize, out: &mut Output<'_>) -> Option<(usize, bool)> {
         for lane in &self.0 {

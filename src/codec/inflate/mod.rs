@@ -1,7 +1,7 @@
 //! zlib streams (RFC 1950) of a known number of bytes.
 //!
-//! Deflate data (RFC 1951) that are literals for the most part, as those of floating-point samples are, are decoded here,
-//! by several [`lanes`] at a time. All others are left to libdeflate, which is the faster one there.
+//! Deflate data (RFC 1951) of floating-point samples are mostly literals. They are decoded here, by several [`lanes`] at a
+//! time: this file reads the blocks and their codes. All other data are left to libdeflate, which decodes them faster.
 
 mod lanes;
 
@@ -20,7 +20,7 @@ const LONGEST: usize = 128 << 20;
 /// to make than its symbols to decode. It counts after so many blocks.
 const SHORT_BLOCK: usize = 4 << 10;
 const MANY_BLOCKS: usize = 8;
-/// Streams that decode to more bytes for each of theirs have many matches.
+/// Streams with a higher ratio of decoded to stored bytes have many matches.
 const MOST_COMPRESSED: usize = 5;
 
 thread_local! {
@@ -172,7 +172,7 @@ impl<'a> Output<'a> {
         Some(())
     }
 
-    /// Appends what a match repeats. `None` if that begins before the output, or there is no room for it.
+    /// Appends the bytes of a match. `None` if they begin before the output, or there is no room for them.
     fn repeat(&mut self, Match { length, distance }: Match) -> Option<()> {
         let (length, distance) = (usize::from(length), usize::from(distance));
         let from = self.filled.checked_sub(distance)?;
@@ -194,15 +194,15 @@ impl<'a> Output<'a> {
 /// The symbol at which a block ends; larger ones begin a match (RFC 1951, 3.2.5).
 const END_OF_BLOCK: u16 = 256;
 
-/// The shortest length that each symbol from 257 on stands for, and how many bits of it follow.
+/// For each symbol from 257 on: the shortest length, and the number of its bits that follow.
 const LENGTHS: [(u16, u8); 29] = {
     let mut lengths = ranges(3, 4);
-    // the longest length has a symbol of its own
+    // the longest length alone has the last symbol
     lengths[28] = (258, 0);
     lengths
 };
 
-/// The shortest distance that each symbol stands for, and how many bits of it follow.
+/// For each symbol: the shortest distance, and the number of its bits that follow.
 const DISTANCES: [(u16, u8); 30] = ranges(1, 2);
 
 /// Ranges of numbers that follow one another from `first` on: the first of each, and its length in bits. The first two
@@ -226,7 +226,7 @@ struct Match {
     distance: u16,
 }
 
-/// A symbol, with all that belongs to it.
+/// A symbol, with its extra bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symbol {
     Literal(u8),
@@ -326,7 +326,7 @@ impl Codes {
     }
 }
 
-/// Returns the number that a symbol and the bits after it stand for, and how many bits these are.
+/// Returns the number that a symbol and the bits after it code, and the number of these bits.
 #[inline]
 fn with_extra_bits(table: &[(u16, u8)], symbol: u16, word: u64) -> Option<(u16, usize)> {
     let (least, extra) = *table.get(usize::from(symbol))?;
@@ -338,9 +338,8 @@ const LONGEST_CODE: usize = 15;
 /// The most symbols of a code.
 const MOST_SYMBOLS: usize = 288;
 
-/// What the next bits of the data stand for, as far as the table tells: bits 0 to 3 are the length of the symbol's
-/// code, or zero if it is longer than the table's index; bit 6 says that the symbol is not a literal; bits 8 to 15 are
-/// those of the symbol.
+/// An entry of a table for the next bits of the data. Bits 0 to 3 are the length of the symbol's code, or zero if it is
+/// longer than the table's index; bit 6 says that the symbol is not a literal; bits 8 to 15 are those of the symbol.
 type Entry = u16;
 
 /// Set in entries of symbols from 256 on, and of codes longer than the table's index.
@@ -370,8 +369,8 @@ impl<const SIZE: usize> PrefixCode<SIZE> {
         Self { table: [NOT_LITERAL; SIZE], counts: [0; LONGEST_CODE + 1], symbols: [0; MOST_SYMBOLS] }
     }
 
-    /// Makes it the code whose symbols have these lengths; those of length 0 do not occur. `None` if there are too many
-    /// codes, or bits that stand for no symbol: the code is unspecified then.
+    /// Makes it the code whose symbols have these lengths; symbols of length 0 do not occur. `None` if there are too many
+    /// codes, or bits that are the code of no symbol: the code is unspecified then.
     fn set(&mut self, lengths: &[u8]) -> Option<()> {
         let mut counts = [0; LONGEST_CODE + 1];
         for length in lengths {
@@ -414,13 +413,13 @@ impl<const SIZE: usize> PrefixCode<SIZE> {
         }
     }
 
-    /// Returns what the table says about the next bits.
+    /// Returns the entry for the next bits.
     #[inline(always)]
     fn entry(&self, word: u64) -> Entry {
         self.table[word as usize & (SIZE - 1)]
     }
 
-    /// Returns the symbol that the next bits stand for, and the length of its code.
+    /// Returns the next symbol, and the length of its code.
     #[inline]
     fn symbol(&self, word: u64) -> (u16, usize) {
         let entry = self.entry(word);

@@ -1,4 +1,5 @@
-//! A stored layer as an array: the chunk of each brick, its location, and its decoding.
+//! A stored layer as an array: the chunk of each brick, its location, its check and its decoding; and the bitmap of the
+//! chunks that were checked.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +12,9 @@ use super::chunk_grid::ChunkGrid;
 use super::description::{Channel, SampleFormat};
 use super::store::{ChunkTable, CompressionMethod, Content, Record};
 use super::wavelet::{self, Expected, Sample};
-use crate::format::{Array, Census, FormatError, StoredBrick, native};
+use crate::format::{Array, Census, FormatError, MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES, StoredBrick, native};
 use crate::source::{Blocking, IndexCache, Source, SourceError};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, ObjectName, Plain, StoredLength};
-
-/// The chunks of a layer are counted only if their records have at most this many bytes.
-const MAX_COUNTED_BYTES: u64 = 8 << 20;
-
-/// Chunks are looked up for a description only if all records have at most this many bytes, so that they take little of
-/// the cache that all datasets share.
-const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 
 /// A stored layer.
 pub(super) struct VdsArray {
@@ -41,20 +35,13 @@ pub(super) struct VdsArray {
 }
 
 impl VdsArray {
-    fn damaged(&self, chunk: u64, why: impl std::fmt::Display) -> FormatError {
-        FormatError::Damaged(format!("chunk {chunk} of {}: {why}", self.name))
+    fn damaged(&self, chunk: u64, why: String) -> FormatError {
+        format!("chunk {chunk} of {}: {why}", self.name).into()
     }
 
     /// Returns the record of a chunk in the tables; errors name the layer.
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
-        self.table.record(chunk, blocking).map_err(|e| self.with_layer_name(e))
-    }
-
-    fn with_layer_name(&self, error: FormatError) -> FormatError {
-        match error {
-            FormatError::Damaged(why) => FormatError::Damaged(format!("{}: {why}", self.name)),
-            other => other,
-        }
+        self.table.record(chunk, blocking).map_err(|e| e.of(&self.name))
     }
 
     fn is_bits(&self) -> bool {
@@ -69,7 +56,7 @@ impl VdsArray {
     /// Returns the brick of a chunk that has stored bytes.
     fn stored(&self, chunk: u64, at: &Dims, record: Record, blocking: Blocking) -> Result<Brick, FormatError> {
         if record.length == Some(0) {
-            return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
+            return Err(self.damaged(chunk, "it has data by its metadata, but no bytes".into()));
         }
         let plain = self.is_plain();
         if (plain || self.table.has_checks()) && !self.checked.contains(chunk) {
@@ -125,6 +112,7 @@ impl VdsArray {
 
     /// Returns the properties that a wavelet chunk must have; `None` for other methods.
     fn expected(&self, at: &Dims) -> Option<Expected> {
+        use CompressionMethod::{WaveletLossless, WaveletNormalizeBlock, WaveletNormalizeBlockLossless};
         let sample = match self.channel.format {
             _ if !self.method.is_wavelet() => return None,
             SampleFormat::U8 => Sample::U8,
@@ -137,21 +125,15 @@ impl VdsArray {
             no_value: self.channel.no_value,
             scale: self.channel.integer_scale,
             offset: self.channel.integer_offset,
-            normalized: matches!(
-                self.method,
-                CompressionMethod::WaveletNormalizeBlock | CompressionMethod::WaveletNormalizeBlockLossless
-            ),
-            lossless: matches!(
-                self.method,
-                CompressionMethod::WaveletLossless | CompressionMethod::WaveletNormalizeBlockLossless
-            ),
+            normalized: matches!(self.method, WaveletNormalizeBlock | WaveletNormalizeBlockLossless),
+            lossless: matches!(self.method, WaveletLossless | WaveletNormalizeBlockLossless),
         })
     }
 
     /// Checks that the tables agree on a chunk and, if it is `plain` and so will not be decoded, that its header agrees
     /// with them.
     fn check(&self, chunk: u64, at: &Dims, record: &Record, plain: bool) -> Result<(), FormatError> {
-        self.table.check(chunk, record).map_err(|e| self.with_layer_name(e))?;
+        self.table.check(chunk, record).map_err(|e| e.of(&self.name))?;
         if !plain {
             return Ok(());
         }
@@ -172,7 +154,23 @@ impl VdsArray {
         chunk::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
     }
 
-    /// Returns whether the records of all chunks have at most so many bytes.
+    /// Visits the chunks that may have been written, in runs, until `visit` returns `false`.
+    pub(super) fn visit_runs(
+        &self,
+        mut visit: impl FnMut(Range<u64>) -> Result<bool, FormatError>,
+    ) -> Result<(), FormatError> {
+        let (mut chunk, total) = (0, self.grid.total());
+        while chunk < total {
+            let run = self.table.written_run(chunk, total)?;
+            chunk = run.end.max(chunk + 1);
+            if !run.is_empty() && !visit(run)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the records of all chunks have at most `most` bytes.
     fn is_within(&self, most: u64) -> bool {
         self.table.cost().is_some_and(|cost| cost <= most)
     }
@@ -208,7 +206,7 @@ impl Array for VdsArray {
     }
 
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
-        let chunk = self.grid.number_of(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
+        let chunk = self.grid.number_of(at).ok_or_else(|| format!("there is no brick {at:?}"))?;
         let record = self.record(chunk, blocking)?;
         match record.metadata.content() {
             Content::Unwritten | Content::NoValue => Ok(Brick::Constant(self.unwritten())),
@@ -224,13 +222,13 @@ impl Array for VdsArray {
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let chunk = coded.codec;
         let at = self.grid.position_of(chunk);
-        if let Some(expected) = self.expected(&at) {
-            let decoded =
-                wavelet::with_scratch(|scratch| wavelet::decode(stored, &expected, self.quality, scratch, out));
-            return decoded.map_err(|why| self.damaged(chunk, why));
-        }
-        chunk::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
-            .map_err(|why| self.damaged(chunk, why))
+        let decoded = match self.expected(&at) {
+            Some(expected) => {
+                wavelet::with_scratch(|scratch| wavelet::decode(stored, &expected, self.quality, scratch, out))
+            }
+            None => chunk::decode(self.method, stored, &self.grid, self.channel.format, &at, out),
+        };
+        decoded.map_err(|why| self.damaged(chunk, why))
     }
 
     fn decoded_shape(&self, at: &Dims) -> Option<Dims> {
@@ -256,7 +254,7 @@ impl Array for VdsArray {
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         let Some(chunk) = self.grid.number_of(at) else { return Ok(None) };
         let most = chunk::most_stored_bytes(self.method, self.grid.uncompressed_bytes(at));
-        if let Some(object) = self.table.object_of_its_own(chunk) {
+        if let Some(object) = self.table.unread_object(chunk) {
             return Ok(Some((object, 0..most)));
         }
         let record = self.record(chunk, Blocking::Yes)?;
@@ -268,16 +266,8 @@ impl Array for VdsArray {
     }
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
-        let (mut chunk, total) = (0, self.grid.total());
-        while chunk < total {
-            // chunks and bricks are numbered in the same order
-            let run = self.table.written_run(chunk, total)?;
-            chunk = run.end.max(chunk + 1);
-            if !run.is_empty() && !visit(BrickSet::Run(run)) {
-                break;
-            }
-        }
-        Ok(())
+        // chunks and bricks are numbered in the same order
+        self.visit_runs(|run| Ok(visit(BrickSet::Run(run))))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {
@@ -294,7 +284,7 @@ const WORDS: usize = 64;
 /// Chunks of a block.
 const CHUNKS: u64 = 64 * WORDS as u64;
 
-struct Block([AtomicU64; WORDS]);
+type Block = [AtomicU64; WORDS];
 
 /// The checked chunks of one layer. Blocks may be evicted: their chunks are then checked again.
 pub(super) struct CheckedBitmap {
@@ -309,26 +299,26 @@ impl CheckedBitmap {
 
     /// Returns whether a chunk has been checked.
     pub(super) fn contains(&self, chunk: u64) -> bool {
-        let (word, bit) = bit_of(chunk);
-        let block = self.cache.get::<Block>((self.id, chunk / CHUNKS, 0));
-        block.is_some_and(|block| block.0[word].load(Ordering::Relaxed) & bit != 0)
+        let (block, word, bit) = self.find(chunk);
+        block[word].load(Ordering::Relaxed) & bit != 0
     }
 
     /// Adds a chunk whose check has passed.
     pub(super) fn insert(&self, chunk: u64) {
-        let (word, bit) = bit_of(chunk);
+        let (block, word, bit) = self.find(chunk);
+        block[word].fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// Returns the block of a chunk, and the word and the bit in it.
+    fn find(&self, chunk: u64) -> (Arc<Block>, usize, u64) {
         let key = (self.id, chunk / CHUNKS, 0);
         let block = self.cache.get::<Block>(key).unwrap_or_else(|| {
-            let block = Arc::new(Block(std::array::from_fn(|_| AtomicU64::new(0))));
+            let block = Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
             self.cache.insert(key, &block, size_of::<Block>());
             block
         });
-        block.0[word].fetch_or(bit, Ordering::Relaxed);
+        (block, (chunk / 64) as usize % WORDS, 1 << (chunk % 64))
     }
-}
-
-fn bit_of(chunk: u64) -> (usize, u64) {
-    ((chunk / 64) as usize % WORDS, 1 << (chunk % 64))
 }
 
 #[cfg(test)]

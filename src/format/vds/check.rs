@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bricks::VdsArray;
 use super::store::Content;
-use crate::format::extents::{Extent, Overlap, find_overlaps};
+use crate::format::extents::{Extent, find_overlaps};
 use crate::format::{Array, Finding, FormatError};
 use crate::source::Blocking;
 use crate::volume::Dims;
@@ -15,7 +15,7 @@ const PART: u32 = u32::MAX;
 /// The owners of index pages: this plus the layer.
 const PAGES: u32 = 1 << 31;
 
-/// A part of the container that is no chunk of a layer: its name, offset and length.
+/// A part of the container other than the chunks of layers: its name, offset and length.
 pub(super) type Part = (String, u64, u64);
 
 /// The tables of an open dataset.
@@ -25,7 +25,7 @@ pub(super) struct Checked {
     pub arrays: Vec<(String, Arc<VdsArray>)>,
     /// What was found wrong when the dataset was opened.
     pub findings: Vec<Finding>,
-    /// The parts of the container; `None` if each chunk is an object of its own.
+    /// The parts of the container; `None` if each chunk is an object.
     pub parts: Option<Vec<Part>>,
 }
 
@@ -44,7 +44,7 @@ impl Checked {
             |visit| self.visit_extents(parts, visit),
             |overlap| match overlap.is_shared() && [overlap.first, overlap.second].iter().all(|e| e.owner.0 < PAGES) {
                 true => shared += 1,
-                false => report(self.overlap(parts, &overlap)),
+                false => report(overlap.finding("chunk", |one| self.brick_of(one), |one| self.name_of(parts, one))),
             },
         )?;
         if shared > 0 {
@@ -79,27 +79,10 @@ impl Checked {
         Ok(())
     }
 
-    fn overlap(&self, parts: &[Part], overlap: &Overlap) -> Finding {
-        let Overlap { first, second } = overlap;
-        // at least one of the two is a chunk, unless tables overlap
-        let (named, against) = if self.chunk_of(second).is_some() { (second, first) } else { (first, second) };
-        let other = self.name_of(parts, against);
-        match self.chunk_of(named) {
-            Some((layer, array, brick)) => {
-                let reason = format!("chunk at byte {} overlaps {other} at byte {}", named.offset, against.offset);
-                Finding::damage(reason).of_layer(layer).of_lod(array.info.lod).of_brick(brick)
-            }
-            None => {
-                let name = self.name_of(parts, named);
-                Finding::damage(format!("{name} overlaps {other} at byte {}", against.offset))
-            }
-        }
-    }
-
     /// Returns the layer, the level and the brick that an extent belongs to; `None` for a part or an index page.
-    fn chunk_of(&self, extent: &Extent) -> Option<(&str, &VdsArray, Dims)> {
+    fn brick_of(&self, extent: &Extent) -> Option<(&str, usize, Dims)> {
         let (layer, array) = self.arrays.get(extent.owner.0 as usize)?;
-        Some((layer, array, array.grid.position_of(extent.owner.1)))
+        Some((layer, array.info.lod, array.grid.position_of(extent.owner.1)))
     }
 
     fn name_of(&self, parts: &[Part], extent: &Extent) -> String {
@@ -116,15 +99,7 @@ impl Checked {
 
 /// Calls `visit` for each chunk that may have been written.
 fn visit_written(array: &VdsArray, mut visit: impl FnMut(u64) -> Result<(), FormatError>) -> Result<(), FormatError> {
-    let (mut chunk, total) = (0, array.grid.total());
-    while chunk < total {
-        let run = array.table.written_run(chunk, total)?;
-        for chunk in run.clone() {
-            visit(chunk)?;
-        }
-        chunk = run.end.max(chunk + 1);
-    }
-    Ok(())
+    array.visit_runs(|mut run| run.try_for_each(&mut visit).map(|()| true))
 }
 
 /// Notes that a level has another number of written chunks than it says. Only of tables that are cheap to read.

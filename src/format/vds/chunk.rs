@@ -1,5 +1,5 @@
-//! Chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes, then the samples. And the samples
-//! of chunks without stored bytes: constant ones, those of NoValue, and those that were never written.
+//! Decodes chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes, then the samples. Also
+//! makes the samples of constant chunks, of chunks of NoValue, and of chunks that were never written.
 
 use super::chunk_grid::ChunkGrid;
 use super::description::{Channel, SampleFormat};
@@ -143,7 +143,7 @@ fn expand_runs<const UNIT: usize>(mut runs: &[u8], mut out: &mut [u8]) -> Option
     Some(())
 }
 
-/// Returns the greatest code of a value in U8 or U16. If the channel has a NoValue, the last code stands for it.
+/// Returns the greatest code of a value in U8 or U16. If the channel has a NoValue, the last code means that.
 fn greatest(channel: &Channel) -> f32 {
     let all = if channel.format == SampleFormat::U8 { 255.0 } else { 65535.0 };
     if channel.no_value.is_some() { all - 1.0 } else { all }
@@ -165,14 +165,8 @@ pub(super) fn element(channel: &Channel, v: f32) -> Element {
 
 fn code(channel: &Channel, v: f32) -> u16 {
     let q = (v - channel.integer_offset) * (1.0 / channel.integer_scale);
-    let greatest = greatest(channel);
-    if q <= 0.0 {
-        0
-    } else if q >= greatest {
-        greatest as u16
-    } else {
-        (q + 0.5) as u16
-    }
+    // NaN becomes 0
+    (q.max(0.0).min(greatest(channel)) + 0.5) as u16
 }
 
 /// Returns the code of NoValue in U8 and U16, which does not depend on the channel's NoValue.

@@ -1,18 +1,18 @@
 //! How a layer is divided into chunks. Dimensions are numbered as in OpenVDS, dimension 0 (the fastest) first; arrays
 //! and their brick grid have the axes in reverse order, slowest first.
 //!
-//! The arithmetic is that of OpenVDS, so that chunk numbers and sizes agree with those of its writer.
+//! The arithmetic follows OpenVDS, so that chunk numbers and sizes agree with those of its writer.
 
 use std::fmt;
 
-use super::description::{Channel, Description, MAX_DIMENSIONS};
+use super::description::{Channel, Description, MAX_DIMENSIONS, SampleFormat};
 use crate::volume::{BrickGrid, Dims, Layout, MAX_AXES, Region};
 
 /// The samples of a chunk have fewer bytes than this.
 const CHUNK_BYTES_BOUND: u64 = 1 << 31;
 
 /// A dimension group: the dimensions along which a channel is divided into chunks, two or three of up to six.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group(u8);
 
 impl Group {
@@ -52,12 +52,6 @@ impl fmt::Display for Group {
     }
 }
 
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
 /// One dimension of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GridDimension {
@@ -70,18 +64,13 @@ struct GridDimension {
     /// Samples of LOD 0 that a chunk repeats of the chunk before it, and of the one after it.
     negative: u64,
     positive: u64,
-    /// One sample of the layer stands for 2^shift samples of LOD 0.
+    /// One sample of the layer covers 2^shift samples of LOD 0.
     shift: u32,
     /// Whether chunks extend along this dimension; else each chunk is at one index of it.
     chunked: bool,
 }
 
 impl GridDimension {
-    /// Creates a dimension with one chunk for each sample.
-    fn unchunked(samples: u64) -> Self {
-        Self { samples, step: 1, count: samples, negative: 0, positive: 0, shift: 0, chunked: false }
-    }
-
     /// Returns the number of samples of the layer.
     fn extent(&self) -> u64 {
         self.samples.div_ceil(1 << self.shift)
@@ -133,7 +122,7 @@ impl ChunkGrid {
             return Err(format!("{group} is beyond the {} axes that there are", description.axes.len()));
         }
         let has_lods = channel.renderable && (group.len() == 3 || layout.lods_2d);
-        if lod > 0 && (lod > layout.lods || !has_lods) {
+        if lod > 0 && (u64::from(lod) > layout.lods || !has_lods) {
             return Err(format!("there can be no LOD {lod} of it"));
         }
         let margins = layout.negative_margin + layout.positive_margin;
@@ -141,9 +130,10 @@ impl ChunkGrid {
         let inner = layout.brick.saturating_sub(margins).max(1) * multiplier.max(1);
         let dimension = |d: usize, samples: u64| {
             if !group.has(d) {
-                return GridDimension::unchunked(samples);
+                let (step, count) = (1, samples);
+                return GridDimension { samples, step, count, negative: 0, positive: 0, shift: 0, chunked: false };
             }
-            let shift = if layout.full_resolution == Some(d) { 0 } else { lod };
+            let shift = if layout.full_resolution == Some(d as u64) { 0 } else { lod };
             let step = samples.min(inner << shift);
             // as in OpenVDS, the margins at the two ends of the layer are not counted
             let count = (samples - 1).saturating_sub(margins) / step + 1;
@@ -163,7 +153,7 @@ impl ChunkGrid {
                 GridDimension { samples: values, step: values, count: 1, negative: 0, positive: 0, shift, chunked };
         }
         let size = channel.format.dtype().size() as u64;
-        let bits = channel.format == super::description::SampleFormat::Bit;
+        let bits = channel.format == SampleFormat::Bit;
         let grid = Self { dimensions, components: channel.components, size, bits };
         let bytes = grid.dimensions.iter().try_fold(size * channel.components, |n, dim| n.checked_mul(dim.extent()));
         if bytes.is_none_or(|n| n > i64::MAX as u64) || grid.count().is_none() {
@@ -185,20 +175,19 @@ impl ChunkGrid {
         self.count().unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of axes of the array: all dimensions in reverse, and the components last if there are
-    /// several.
-    fn array_axes(&self) -> usize {
-        self.dimensions.len() + usize::from(self.components > 1)
-    }
-
-    /// Calls `of` for each axis of the array, with its dimension and its number. The axis of the components gets
-    /// `last`.
+    /// Calls `of` for each axis of the array, with its dimension and its number: all dimensions in reverse. If there are
+    /// several components, they are the last axis, which gets `last`.
     fn by_axis(&self, last: u64, of: impl Fn(&GridDimension, usize) -> u64) -> Dims {
         let n = self.dimensions.len();
-        Dims::from_fn(self.array_axes(), |axis| match n.checked_sub(axis + 1) {
+        Dims::from_fn(n + usize::from(self.components > 1), |axis| match n.checked_sub(axis + 1) {
             Some(d) => of(&self.dimensions[d], axis),
             None => last,
         })
+    }
+
+    /// Returns the number of chunks along each axis of the array.
+    fn counts(&self) -> Dims {
+        self.by_axis(1, |dim, _| dim.count)
     }
 
     /// Returns the brick grid of the array.
@@ -208,8 +197,8 @@ impl ChunkGrid {
         for (axis, dim) in self.dimensions.iter().rev().enumerate() {
             origin[axis] = dim.origin() as i64; // half a brick at most
         }
-        let step = self.by_axis(self.components, |dim, _| dim.layer_step());
-        BrickGrid::with_count(shape, origin, step, self.by_axis(1, |dim, _| dim.count))
+        let step = self.brick_shape();
+        BrickGrid::with_count(shape, origin, step, self.counts())
     }
 
     /// Returns the samples that a chunk owns along each axis of the array; the first and the last chunk may own more or
@@ -220,14 +209,14 @@ impl ChunkGrid {
 
     /// Returns the number of the chunk at a position of the brick grid: chunks are numbered with dimension 0 fastest.
     pub(super) fn number_of(&self, at: &Dims) -> Option<u64> {
-        let count = self.by_axis(1, |dim, _| dim.count);
+        let count = self.counts();
         let within = at.len() == count.len() && at.iter().zip(count.iter()).all(|(at, count)| at < count);
         within.then(|| count.linear_of(at))
     }
 
     /// Returns the position of a chunk in the brick grid.
     pub(super) fn position_of(&self, number: u64) -> Dims {
-        self.by_axis(1, |dim, _| dim.count).index_of(number)
+        self.counts().index_of(number)
     }
 
     /// Returns the box that a chunk holds, and its strides in the decompressed samples, which begin at byte `first`.
@@ -308,7 +297,7 @@ mod tests {
             negative_margin,
             positive_margin,
             multiplier_2d: 4,
-            lods,
+            lods: lods.into(),
             lods_2d: true,
             full_resolution: None,
         }
@@ -455,7 +444,7 @@ mod tests {
     }
 
     fn any_layer() -> impl Strategy<Value = (Description, Channel, String, u32)> {
-        let layout = (5u32..8, 0u64..15, 0u64..15, 0u32..4, prop::option::of(0usize..4));
+        let layout = (5u32..8, 0u64..15, 0u64..15, 0u32..4, prop::option::of(0u64..4));
         let trace = prop::option::of(1u64..300);
         (
             prop::collection::vec(1u64..300, 4),

@@ -1,5 +1,5 @@
-//! The metadata of a dataset and of its layers: what all formats share, and the native JSON, with the keys of
-//! `VolumeDataLayout`.
+//! Describes a dataset and its layers: the properties that all formats share, the native JSON with the keys of
+//! `VolumeDataLayout`, the metadata entries, and the position of a survey.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,5 @@
-//! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs.
+//! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs. Parses the
+//! names of stored layers, and hides the damaged ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -12,12 +13,13 @@ use super::describe::array_info;
 use super::description::{Channel, Description, MAX_LAYERS, SampleFormat};
 use super::store::StoredLayer;
 use super::wavelet;
+use crate::format::bytes::decimal;
 use crate::format::{Array, Census, Finding, FormatError, HiddenLayer, Layer, OpenWith, native};
 use crate::source::{Blocking, Source};
 use crate::volume::{ArrayInfo, Brick, BrickSet, Dims, NativeJson};
 
-/// Opens a stored layer of a container by its name; the number is that of its chunks by the chunk grid.
-pub(super) type OpenLayer<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
+/// Opens the stored layer with a number in its container, which has as many chunks by the chunk grid.
+pub(super) type OpenLayer<'a> = &'a dyn Fn(usize, u64) -> Result<StoredLayer, FormatError>;
 
 /// All layers of a dataset.
 #[derive(Default)]
@@ -29,49 +31,50 @@ pub(super) struct Layers {
     pub checked: Checked,
 }
 
+/// The number and the name of each stored layer, by its LOD.
+type Levels<'a> = BTreeMap<u32, (usize, &'a str)>;
+
 /// One channel in one partitioning.
 struct Partition<'a> {
     channel: Arc<Channel>,
     /// The name of the layer.
     name: String,
     group: Group,
-    /// LOD and name of each stored layer.
-    stored: BTreeMap<u32, &'a str>,
+    stored: Levels<'a>,
 }
 
-/// Combines the stored layers `names`. Damaged ones are hidden, with the reason.
+/// Combines stored layers, which have these numbers and names. Damaged ones are hidden, with the reason.
 pub(super) fn layers<'a>(
     description: &Description,
-    names: impl Iterator<Item = &'a str>,
+    names: impl Iterator<Item = (usize, &'a str)>,
     open_layer: OpenLayer<'_>,
     source: &Arc<dyn Source>,
     with: &OpenWith,
 ) -> Result<Layers, FormatError> {
     let mut layers = Layers::default();
-    let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
+    let mut found = BTreeMap::<(usize, Group), Levels<'_>>::new();
     // the primary channel has no name in layer names
     let mut channels = HashMap::from([("", 0)]);
     for (number, channel) in description.channels.iter().enumerate() {
         channels.entry(channel.name.as_str()).or_insert(number);
     }
-    for (number, name) in names.enumerate() {
-        if number == MAX_LAYERS {
-            return Err(FormatError::Damaged(format!("it has more than {MAX_LAYERS} layers")));
+    for (before, (number, name)) in names.enumerate() {
+        if before == MAX_LAYERS {
+            return Err(format!("it has more than {MAX_LAYERS} layers").into());
         }
-        let known = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
-        let Some((channel, parsed)) = known else {
+        let known =
+            parse_layer_name(name).and_then(|(channel, group, lod)| Some((*channels.get(channel)?, group, lod)));
+        let Some((channel, group, lod)) = known else {
             let reason = "its name says no channel of this dataset, or no dimensions".into();
-            layers.hidden.push(HiddenLayer {
-                name: name.into(),
-                dtype: None,
-                shape: None,
-                reason,
-                damaged: false,
-                native: NativeJson::new(),
-            });
+            layers.hidden.push(HiddenLayer { name: name.into(), reason, ..HiddenLayer::default() });
             continue;
         };
-        if found.entry((channel, parsed.group)).or_default().insert(parsed.lod, name).is_some() {
+        let levels = found.entry((channel, group)).or_default();
+        if let Some(other) = levels.insert(lod, (number, name)) {
+            // of layers with one name the first counts
+            if other.1 == name {
+                levels.insert(lod, other);
+            }
             layers.warnings.push(format!("there are two layers called {name}: one is shown"));
         }
     }
@@ -101,7 +104,7 @@ impl Partition<'_> {
     ) -> Result<(), FormatError> {
         let (mut levels, mut reasons, mut methods) = (Vec::<Arc<dyn Array>>::new(), Vec::new(), Vec::new());
         let mut arrays = Vec::new();
-        for (expected, (lod, name)) in (0..).zip(&self.stored) {
+        for (expected, (lod, (number, name))) in (0..).zip(&self.stored) {
             if *lod != expected {
                 let rest: Vec<_> = self.stored.range(expected..).map(|(lod, _)| lod.to_string()).collect();
                 let warning = format!(
@@ -120,7 +123,7 @@ impl Partition<'_> {
                     break;
                 }
             };
-            match self.open(name, &grid, open_layer) {
+            match self.open(*number, &grid, open_layer) {
                 Ok(stored) => {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
                     let info = array_info(description, &self.channel, &grid, *lod, Some(&stored), with.quality);
@@ -169,12 +172,12 @@ impl Partition<'_> {
         Ok(())
     }
 
-    /// Opens the stored layer `name` and checks it against its chunk grid.
-    fn open(&self, name: &str, grid: &ChunkGrid, open_layer: OpenLayer<'_>) -> Result<StoredLayer, FormatError> {
-        let stored = open_layer(name, grid.total())?;
+    /// Opens a stored layer and checks it against its chunk grid.
+    fn open(&self, number: usize, grid: &ChunkGrid, open_layer: OpenLayer<'_>) -> Result<StoredLayer, FormatError> {
+        let stored = open_layer(number, grid.total())?;
         if let Some(chunks) = stored.chunks.filter(|chunks| *chunks != grid.total()) {
             let expected = grid.total();
-            return Err(FormatError::Damaged(format!("it has {chunks} chunks, but by the layout {expected}")));
+            return Err(format!("it has {chunks} chunks, but by the layout {expected}").into());
         }
         let (format, several) = (self.channel.format, grid.components() > 1);
         if stored.method.is_wavelet() && (several || !can_be_wavelet(format)) {
@@ -182,7 +185,7 @@ impl Partition<'_> {
             return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
         }
         if stored.method.is_wavelet() && grid.longest().iter().any(|samples| *samples > wavelet::MAX_SIDE as u64) {
-            return Err(FormatError::Damaged(format!("its chunks are too long for {}", stored.method.name())));
+            return Err(format!("its chunks are too long for {}", stored.method.name()).into());
         }
         Ok(stored)
     }
@@ -191,7 +194,7 @@ impl Partition<'_> {
         native(json!({
             "channel": self.channel.name,
             "dimensions": self.group.to_string(),
-            "stored": self.stored.values().collect::<Vec<_>>(),
+            "stored": self.stored.values().map(|(_, name)| name).collect::<Vec<_>>(),
             "compression": methods,
         }))
     }
@@ -202,33 +205,21 @@ fn can_be_wavelet(format: SampleFormat) -> bool {
     matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16)
 }
 
-/// The parsed name of a stored layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LayerName {
-    /// The channel's name; empty for the primary one.
-    pub channel: String,
-    /// The group of the primary channel, also for a channel that is divided along fewer dimensions.
-    pub group: Group,
-    pub lod: u32,
-}
-
-impl LayerName {
-    /// Parses `<channel>Dimensions_<digits>LOD<n>`. A channel's name is free text and may contain these words, so that
-    /// the last ones count.
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        let (rest, lod) = name.rsplit_once("LOD")?;
-        let (channel, digits) = rest.rsplit_once("Dimensions_")?;
-        let plain = !lod.is_empty() && lod.len() <= 2 && lod.bytes().all(|b| b.is_ascii_digit());
-        let lod = lod.parse().ok().filter(|_| plain)?;
-        Some(Self { channel: channel.into(), group: Group::from_digits(digits)?, lod })
-    }
+/// Parses the name of a stored layer, `<channel>Dimensions_<digits>LOD<n>`: returns the channel's name (empty for the primary
+/// one), the group of the primary channel (also for a channel that is divided along fewer dimensions), and the LOD. A
+/// channel's name is free text and may contain these words, so that the last ones count.
+pub(super) fn parse_layer_name(name: &str) -> Option<(&str, Group, u32)> {
+    let (rest, lod) = name.rsplit_once("LOD")?;
+    let (channel, digits) = rest.rsplit_once("Dimensions_")?;
+    let lod = decimal(lod).filter(|lod| *lod < 100)? as u32;
+    Some((channel, Group::from_digits(digits)?, lod))
 }
 
 /// A level that exists by its name, but whose tables are damaged or unknown.
-pub(super) struct UnreadableLevel {
-    pub info: ArrayInfo,
-    pub source: Arc<dyn Source>,
-    pub why: FormatError,
+struct UnreadableLevel {
+    info: ArrayInfo,
+    source: Arc<dyn Source>,
+    why: FormatError,
 }
 
 impl Array for UnreadableLevel {
@@ -259,14 +250,12 @@ mod tests {
 
     #[test]
     fn names_are_parsed_from_the_end() {
-        let name = LayerName::parse("SEGYTraceHeaderDimensions_012LOD10").unwrap();
-        assert_eq!(
-            (name.channel.as_str(), name.group.to_string().as_str(), name.lod),
-            ("SEGYTraceHeader", "Dimensions_012", 10)
-        );
-        let name = LayerName::parse("aLODDimensions_9Dimensions_25LOD0").unwrap();
-        assert_eq!((name.channel.as_str(), name.group.to_string().as_str()), ("aLODDimensions_9", "Dimensions_25"));
-        assert_eq!(LayerName::parse("Dimensions_01LOD0").unwrap().channel, "");
+        let parts = |name| parse_layer_name(name).map(|(channel, group, lod)| (channel, group.to_string(), lod));
+        let found = parts("SEGYTraceHeaderDimensions_012LOD10");
+        assert_eq!(found, Some(("SEGYTraceHeader", "Dimensions_012".into(), 10)));
+        let found = parts("aLODDimensions_9Dimensions_25LOD0");
+        assert_eq!(found, Some(("aLODDimensions_9", "Dimensions_25".into(), 0)));
+        assert_eq!(parts("Dimensions_01LOD0"), Some(("", "Dimensions_01".into(), 0)));
         for bad in [
             "",
             "LOD0",
@@ -282,7 +271,7 @@ mod tests {
             "Dimensions_012LOD100",
             "VolumeDataLayout",
         ] {
-            assert_eq!(LayerName::parse(bad), None, "{bad}");
+            assert_eq!(parts(bad), None, "{bad}");
         }
     }
 

@@ -26,8 +26,8 @@ use serde_json::Value;
 
 use check::Checked;
 use description::Description;
-use layers::{LayerName, Layers};
-use store::{Cloud, Container, DescriptionText, Syntax};
+use layers::{Layers, parse_layer_name};
+use store::{Cloud, Container, DescriptionText};
 
 use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
@@ -71,13 +71,10 @@ impl Format for Vds {
         let text = container.text()?.ok_or_else(absent)?;
         let description = text.read()?;
         let (major, minor) = container.version;
-        let description_kind = match text.syntax {
-            Syntax::Json => "JSON",
-            Syntax::Object => "VDSObject",
-        };
-        let version = format!("{major}.{minor} (one file, description as {description_kind})");
+        let syntax = if text.is_json { "JSON" } else { "VDSObject" };
+        let version = format!("{major}.{minor} (one file, description as {syntax})");
         let mut layers =
-            layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+            layers::layers(&description, container.layers(), &|number, _| container.layer(number), &source, with)?;
         layers.checked.parts = Some(container.parts());
         Ok(Box::new(Volume::new(&description, version, layers, text, None)))
     }
@@ -87,7 +84,7 @@ impl Format for Vds {
         let text = cloud.text()?;
         let description = text.read()?;
         let source = Arc::clone(&folder) as Arc<dyn Source>;
-        let find = |name: &str, chunks| cloud.layer(name, chunks);
+        let find = |number, chunks| cloud.layer(number, chunks);
         let layers = layers::layers(&description, cloud.layers(), &find, &source, with)?;
         Ok(Box::new(Volume::new(
             &description,
@@ -103,7 +100,7 @@ impl Format for Vds {
 fn has_layers(folder: &FolderProbe) -> bool {
     let mut found = false;
     folder.visit(usize::MAX, |name, kind| {
-        let is_layer = name.to_str().is_some_and(|name| LayerName::parse(name).is_some());
+        let is_layer = name.to_str().is_some_and(|name| parse_layer_name(name).is_some());
         found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
         !found
     });

@@ -78,10 +78,7 @@ pub(crate) fn headers(description: &Description) -> Option<NativeJson> {
     if kept.text.is_none() && kept.binary.is_none() {
         return None;
     }
-    let int = |name: &str| match entry(name) {
-        Some(MetadataValue::Int(values)) => values.first().copied(),
-        _ => None,
-    };
+    let int = |name: &str| int(description, name);
     let order = |little: bool| if little { "little" } else { "big" };
     let little = int("Endianness").map_or(kept.little, |code| code == 1);
     let mut native = NativeJson::new();
@@ -92,7 +89,7 @@ pub(crate) fn headers(description: &Description) -> Option<NativeJson> {
         put("textHeader", lines(text, is_ebcdic).into());
         put("textHeaderEncoding", if is_ebcdic { "EBCDIC" } else { "ASCII" }.into());
     }
-    let mut code = int("DataSampleFormatCode").map(i64::from);
+    let mut code = int("DataSampleFormatCode");
     if let Some(binary) = blob(kept.binary, "the binary header", BINARY_BYTES, &mut warnings) {
         let fields = binary_fields(binary, little);
         code = code.or_else(|| fields.get("sample_format_code").and_then(Value::as_i64));
@@ -116,6 +113,14 @@ pub(crate) fn headers(description: &Description) -> Option<NativeJson> {
         put("warnings", warnings.into());
     }
     Some(native)
+}
+
+/// Returns an integer among the metadata of the import.
+fn int(description: &Description, name: &str) -> Option<i64> {
+    match description.entry("SEGY", name)? {
+        MetadataValue::Int(values) => values.first().copied().map(i64::from),
+        _ => None,
+    }
 }
 
 /// Returns the first `needed` bytes of a header; adds a warning if it is shorter.
@@ -221,14 +226,8 @@ fn is_ebcdic(bytes: &[u8]) -> bool {
 
 const TRACE_HEADER_BYTES: u64 = 240;
 
-/// Fields of the binary header.
-const SAMPLES: usize = 20;
-const FORMAT: usize = 24;
-const REVISION: usize = 300;
-const EXTENDED_HEADERS: usize = 304;
-
-/// Returns what is known of the file; the error is the reason why it cannot be made again. `None` if the dataset does
-/// not come from a SEG-Y file.
+/// Describes the file, or returns the reason why it cannot be made again. `None` if the dataset was not imported from a
+/// SEG-Y file.
 pub(super) fn import(description: &Description, layers: &Layers) -> Option<Result<SegyImport, String>> {
     let entry = |name: &str| description.entry("SEGY", name);
     match (entry("TextHeader"), entry("BinaryHeader")) {
@@ -245,24 +244,14 @@ fn with_headers(description: &Description, layers: &Layers, text: &[u8], binary:
     if (text.len(), binary.len()) != (TEXT_BYTES, BINARY_BYTES) {
         return Err(format!("the headers have {} and {} bytes, not 3200 and 400", text.len(), binary.len()));
     }
-    let is_little = |name: &str| match description.entry("SEGY", name) {
-        Some(MetadataValue::Int(codes)) => codes.first().map(|code| *code == 1),
-        _ => None,
-    };
-    let little_headers = is_little("Endianness").unwrap_or(false);
-    let field = |at: usize| {
-        let bytes = [binary[at], binary[at + 1]];
-        if little_headers { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
-    };
+    let little_headers = int(description, "Endianness") == Some(1);
+    let fields = binary_fields(binary, little_headers);
+    let field = |name: &str| fields.get(name).and_then(Value::as_i64).unwrap_or(0);
     // before revision 1 these bytes have no meaning
-    if field(REVISION) >= 0x100 && field(EXTENDED_HEADERS) != 0 {
+    if field("revision_number") >= 0x100 && field("extended_textual_headers") != 0 {
         return Err("the file has extended textual headers, which the import did not keep".into());
     }
-    let code = match description.entry("SEGY", "DataSampleFormatCode") {
-        Some(MetadataValue::Int(codes)) => codes.first().copied().map(i64::from),
-        _ => None,
-    };
-    let code = code.unwrap_or_else(|| field(FORMAT).into());
+    let code = int(description, "DataSampleFormatCode").unwrap_or_else(|| field("sample_format_code"));
     let sample = SegySample::from_code(code).ok_or_else(|| format!("samples of format code {code} are not exact"))?;
 
     let primary = description.channels.first().ok_or("there are no samples")?;
@@ -283,9 +272,9 @@ fn with_headers(description: &Description, layers: &Layers, text: &[u8], binary:
         shape.last_mut().into_iter().for_each(|values| *values = 0);
         is_fit.then_some(shape)
     };
-    let in_file = u64::from(field(SAMPLES));
+    let in_file = field("samples_per_trace");
     let count = array.info().shape().last().copied().unwrap_or(0);
-    if in_file != 0 && in_file != count {
+    if in_file != 0 && in_file as u64 != count {
         return Err(format!("a trace has {count} samples here, and {in_file} by the header of the file"));
     }
     let grid = shape(array, count).filter(|grid| grid.len() > 1);
@@ -307,7 +296,7 @@ fn with_headers(description: &Description, layers: &Layers, text: &[u8], binary:
         headers: [text, binary].concat().into(),
         sample,
         little_headers,
-        little_samples: is_little("DataEndianness").unwrap_or(little_headers),
+        little_samples: int(description, "DataEndianness").map_or(little_headers, |code| code == 1),
         samples,
         traces,
         trace_headers,
@@ -331,7 +320,7 @@ fn is_lossless(array: &VdsArray) -> bool {
     is_whole && matches!(array.method, None | Rle | Zip | WaveletLossless)
 }
 
-/// Returns whether a channel stores samples of this type so that they can be told from the stored ones.
+/// Returns whether the samples of the file can be computed from those that a channel stores.
 fn is_invertible(sample: SegySample, channel: &Channel) -> bool {
     let (format, offset) = match sample {
         SegySample::Ibm | SegySample::Float | SegySample::Int32 | SegySample::UInt32 => (SampleFormat::R32, None),
@@ -349,13 +338,22 @@ mod tests {
     use super::super::description::MetadataEntry;
     use super::*;
 
-    fn with(entries: Vec<(&str, &str, MetadataValue)>) -> Option<NativeJson> {
+    /// Places of fields in the binary header.
+    const FORMAT: usize = 24;
+    const REVISION: usize = 300;
+    const EXTENDED_HEADERS: usize = 304;
+
+    fn described(entries: Vec<(&str, &str, MetadataValue)>) -> Description {
         let entry = |(category, name, value): (&str, &str, _)| MetadataEntry {
             category: category.into(),
             name: name.into(),
             value,
         };
-        headers(&Description { metadata: entries.into_iter().map(entry).collect(), ..Description::default() })
+        Description { metadata: entries.into_iter().map(entry).collect(), ..Description::default() }
+    }
+
+    fn with(entries: Vec<(&str, &str, MetadataValue)>) -> Option<NativeJson> {
+        headers(&described(entries))
     }
 
     fn binary(little: bool) -> Vec<u8> {
@@ -469,14 +467,7 @@ mod tests {
     }
 
     fn imported(entries: Vec<(&str, &str, MetadataValue)>) -> Option<String> {
-        let entry = |(category, name, value): (&str, &str, _)| MetadataEntry {
-            category: category.into(),
-            name: name.into(),
-            value,
-        };
-        let metadata = entries.into_iter().map(entry).collect();
-        let found = import(&Description { metadata, ..Description::default() }, &Layers::default());
-        found.map(|import| import.unwrap_err())
+        import(&described(entries), &Layers::default()).map(|import| import.unwrap_err())
     }
 
     /// Returns the metadata of an import whose binary header has these fields.

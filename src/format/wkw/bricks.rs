@@ -1,4 +1,4 @@
-//! One mag of a layer as an array: maps each brick to a block of a data file ("cube").
+//! One mag of a layer as an array: maps each brick to a block of a data file ("cube"), and decodes it.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub(super) struct WkwArray {
     pub(super) cubes: Arc<Cubes>,
     /// The box in voxels of the mag, x, y, z.
     extent: Extent,
-    /// A number of its own in the keys of the index cache, since boxes number their cubes differently.
+    /// The first number of keys of the index cache. Each array has another, since boxes number their cubes differently.
     table_id: u64,
-    /// The layout of a block that lies in the box as a whole, at its beginning.
+    /// The layout of a block at the beginning of the box, if all of it lies in the box.
     whole: Layout,
 }
 
@@ -107,7 +107,7 @@ impl WkwArray {
         let at = block.map(|n| n >> header.file_log);
         let within = block.map(|n| n & (header.file_len() - 1));
         let [first, last] = self.cubes_of_box();
-        // there are no more cubes than bricks, whose number fits
+        // the number of bricks fits, and there are fewer cubes
         let number = [2, 1, 0]
             .into_iter()
             .fold(0u64, |number, a| number.wrapping_mul(last[a] - first[a] + 1).wrapping_add(at[a] - first[a]));
@@ -138,7 +138,7 @@ impl Array for WkwArray {
     }
 
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
-        let block = self.block(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
+        let block = self.block(at).ok_or_else(|| format!("there is no brick {at:?}"))?;
         let (cube, number) = self.cube(block);
         let (location, object) = self.cubes.block(cube, number, blocking)?;
         Ok(match location {
@@ -167,9 +167,9 @@ impl Array for WkwArray {
     }
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
-        // a box may be all but empty: cubes that do not exist are passed over by their names
+        // a large box may have few cubes: the names of files tell which exist
         let [low, high] = self.cubes_of_box();
-        Ok(visit_cubes(&*self.cubes.folder, low, high, &mut |at| Ok(visit(self.bricks_of(at))))?)
+        Ok(visit_cubes(&*self.cubes.folder, low, high, &mut |at, _| Ok(visit(self.bricks_of(at))))?)
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -1,5 +1,5 @@
-//! Checks the data files of a mag for what reading the blocks of the box does not notice: blocks outside of it, bytes
-//! after the last block, files that are in the way.
+//! Checks the data files of a mag for faults that reading the blocks of the box does not notice: blocks outside of the box,
+//! bytes after the last block, files that have the name of a folder.
 
 use super::bricks::WkwArray;
 use super::cubes::{Cube, position};
@@ -19,7 +19,7 @@ pub(super) fn check_mag(array: &WkwArray, report: &mut dyn FnMut(Finding)) -> Re
     for name in no_folders(folder, low, high)? {
         report(Finding::damage(format!("{name} is not the folder of data files that it should be")));
     }
-    visit_cubes(folder, [0; 3], [u64::MAX; 3], &mut |at| {
+    visit_cubes(folder, [0; 3], [u64::MAX; 3], &mut |at, _| {
         if (0..3).all(|a| (low[a]..=high[a]).contains(&at[a])) {
             let checked = CubeCheck::new(array, folder, at).and_then(|cube| match cube {
                 Some(cube) => cube.check(report),
@@ -56,15 +56,11 @@ impl<'a> CubeCheck<'a> {
     /// Reads the header; `None` if it is wrong, which each block of the file reports.
     fn new(array: &'a WkwArray, folder: &'a dyn Folder, at: [u64; 3]) -> Result<Option<Self>, SourceError> {
         let object = Cube { at, table_id: 0, number: 0 }.object();
-        let mut head = [0; BYTES];
-        if !folder.read_at(&object, 0, &mut head, Blocking::Yes)? {
-            return Ok(None);
+        match array.cubes.header_of(&object, Blocking::Yes) {
+            Ok(Some((header, size))) => Ok(Some(Self { array, folder, at, object, header, size })),
+            Err(FormatError::Source(error)) => Err(error),
+            Ok(None) | Err(_) => Ok(None),
         }
-        let size = folder.len(&object)?.ok_or(SourceError::Changed)?;
-        let Ok(header) = Header::parse(&head) else { return Ok(None) };
-        let before = if header.blocks == BlockType::Raw { BYTES as u64 } else { header.table_end() };
-        let usable = header.agrees_with(&array.cubes.header) && header.data_offset >= before && size >= before;
-        Ok(usable.then_some(Self { array, folder, at, object, header, size }))
     }
 
     fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), SourceError> {
@@ -97,7 +93,7 @@ impl<'a> CubeCheck<'a> {
         let (header, bytes) = (&self.header, self.header.block_bytes());
         let (mut begin, mut furthest, mut number) = (header.data_offset, header.data_offset, 0);
         let mut faults = Faults::default();
-        let (mut at, end) = (BYTES as u64, header.table_end());
+        let (mut at, end) = (BYTES as u64, header.end());
         let mut part = Vec::new();
         while at < end {
             part.resize((end - at).min(PART) as usize, 0);

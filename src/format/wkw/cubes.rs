@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a page of the jump table.
 const PAGE: u64 = 16 << 10;
-/// A block is compared with a compressed block of zeros only if that is no longer: else decoding is as cheap.
-const MAX_ZEROS: u64 = 4 << 10;
+/// Blocks of fewer bytes are compared with a compressed block of zeros; decoding a larger one is as cheap.
+const MAX_ZEROS: u64 = 1 << 20;
 
 /// A cube of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +102,7 @@ struct Page {
 
 impl Cubes {
     pub(super) fn new(folder: Arc<dyn Folder>, header: Header, cache: Arc<IndexCache>) -> Self {
-        // the length is known before the block is made: a block of the largest cubes would take MiB
-        let short = lz4::zeros_length(header.block_bytes()).is_some_and(|length| length <= MAX_ZEROS);
-        let zeros = if short { lz4::zeros(header.block_bytes()) } else { None };
+        let zeros = Some(header.block_bytes()).filter(|bytes| *bytes < MAX_ZEROS).and_then(lz4::zeros);
         Self { folder, header, cache, zeros }
     }
 
@@ -193,34 +191,40 @@ impl Cubes {
         Ok(Some(page))
     }
 
-    fn read(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Page>, FormatError> {
-        let object = cube.object();
+    /// Reads and checks the header of a cube. Returns it, and the bytes of the cube; `None` if there is no such cube.
+    pub(super) fn header_of(&self, object: &str, blocking: Blocking) -> Result<Option<(Header, u64)>, FormatError> {
         let fault = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
         let mut head = [0; BYTES];
-        match self.folder.read_at(&object, 0, &mut head, blocking) {
+        match self.folder.read_at(object, 0, &mut head, blocking) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(SourceError::TooShort { size, .. }) => return Err(fault(format!("it has only {size} bytes"))),
             Err(e) => return Err(e.into()),
         }
-        let size = self.folder.len(&object)?.ok_or(SourceError::Changed)?;
-        let header = Header::parse(&head).map_err(|e| fault(e.to_string()))?;
+        let size = self.folder.len(object)?.ok_or(SourceError::Changed)?;
+        let header = Header::parse(&head).map_err(fault)?;
         if !header.agrees_with(&self.header) {
             return Err(fault("it is of other voxels, blocks or files than header.wkw says".into()));
         }
-        let (blocks, data_offset) = (header.blocks, header.data_offset);
-        let before = if blocks == BlockType::Raw { BYTES as u64 } else { header.table_end() };
-        if data_offset < before {
-            return Err(fault(format!("its data begin at byte {data_offset}, within the first {before}")));
+        let (before, begin) = (header.end(), header.data_offset);
+        if begin < before {
+            return Err(fault(format!("its data begin at byte {begin}, within the first {before}")));
         }
         if size < before {
             return Err(fault(format!("its jump table is cut: it has {size} bytes")));
         }
+        Ok(Some((header, size)))
+    }
+
+    fn read(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Page>, FormatError> {
+        let object = cube.object();
+        let Some((header, size)) = self.header_of(&object, blocking)? else { return Ok(None) };
+        let Header { blocks, data_offset, .. } = header;
         let mut boundaries = Vec::new();
         if blocks != BlockType::Raw {
             // the data offset, which stands right before the table, is the first boundary
             let begin = 8 + number.saturating_mul(PAGE);
-            boundaries.resize(before.saturating_sub(begin).min(PAGE) as usize, 0);
+            boundaries.resize(header.end().saturating_sub(begin).min(PAGE) as usize, 0);
             if !self.folder.read_at(&object, begin, &mut boundaries, blocking)? {
                 return Err(SourceError::Changed.into());
             }

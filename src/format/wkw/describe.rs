@@ -1,4 +1,4 @@
-//! Describes a mag: the fields that all formats share, and the keys of this one.
+//! Describes mags and layers: the fields that all formats share, and the keys of this format.
 
 use serde_json::json;
 

@@ -1,7 +1,11 @@
-//! Finds the layers, mags and data files of a dataset by the names of its folders and files, without opening data files.
+//! Finds the layers, mags and data files of a dataset by the names of its folders and files. Opens no data file; reads
+//! headers of mags only to guess the category of a layer.
+
+use std::ops::RangeInclusive;
 
 use super::header::{BYTES, Header};
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag};
+use crate::format::bytes::decimal;
 use crate::source::{Blocking, EntryKind, Folder, NoFolder, SourceError};
 use crate::volume::Dtype;
 
@@ -87,65 +91,59 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Returns the box around all cubes of a mag in its voxels, by the names of the files alone; `None` if there are none.
+/// Returns the box around all cubes of a mag in its voxels, by the names of the files alone; `None` if it has no cubes.
 pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>, SourceError> {
     let mut found: Option<([u64; 3], [u64; 3])> = None;
-    for z in numbers(mag, "", "z", "")? {
-        for y in numbers(mag, &format!("z{z}"), "y", "")? {
-            mag.list(&format!("z{z}/y{y}"), &mut |name, kind| {
-                if let (Some(x), true) = (number(name, "x", ".wkw"), kind != EntryKind::Folder) {
-                    let at = [x, y, z];
-                    let (low, high) = found.get_or_insert((at, at));
-                    for a in 0..3 {
-                        (low[a], high[a]) = (low[a].min(at[a]), high[a].max(at[a]));
-                    }
-                }
-                true
-            })?;
+    visit_cubes(mag, [0; 3], [u64::MAX; 3], &mut |at, kind| {
+        if kind != EntryKind::Folder {
+            let (low, high) = found.get_or_insert((at, at));
+            for a in 0..3 {
+                (low[a], high[a]) = (low[a].min(at[a]), high[a].max(at[a]));
+            }
         }
-    }
+        Ok(true)
+    })?;
     let side = header.cube_len();
     Ok(found.map(|(low, high)| Extent { low: low.map(|n| n * side), high: high.map(|n| (n + 1) * side) }))
 }
 
-/// Returns the numbers in the names of the folders in `below`, for all names that are a number between `before` and
-/// `after`.
-pub(super) fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<Vec<u64>, SourceError> {
-    let mut numbers = Vec::new();
+/// Returns the entries of the folder `below` whose names are a number between `before` and `after`, in the order of their
+/// numbers, with their kinds.
+fn numbered(
+    mag: &dyn Folder,
+    below: &str,
+    [before, after]: [&str; 2],
+    bounds: RangeInclusive<u64>,
+) -> Result<Vec<(u64, EntryKind)>, SourceError> {
+    let mut entries = Vec::new();
     mag.list(below, &mut |name, kind| {
-        if kind != EntryKind::File {
-            numbers.extend(number(name, before, after));
-        }
+        let found = number(name, before, after).filter(|number| bounds.contains(number));
+        entries.extend(found.map(|number| (number, kind)));
         true
     })?;
-    Ok(numbers)
+    entries.sort_unstable_by_key(|(number, _)| *number);
+    Ok(entries)
 }
 
-/// Parses the number in a name: decimal, without sign or leading zeros.
-pub(super) fn number(name: &str, before: &str, after: &str) -> Option<u64> {
-    let digits = name.strip_prefix(before)?.strip_suffix(after)?;
-    let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    plain.then(|| digits.parse().ok()).flatten().filter(|n| *n < MAX_COORDINATE)
+/// Parses the number in a name.
+fn number(name: &str, before: &str, after: &str) -> Option<u64> {
+    decimal(name.strip_prefix(before)?.strip_suffix(after)?).filter(|number| *number < MAX_COORDINATE)
 }
 
 /// Visits the cubes of a mag by x, y, z, in order and without opening them, until `visit` returns `false`. Of the three
-/// coordinates only those from `low` to `high` count, both included. Memory is bounded by one folder's names.
+/// coordinates only values from `low` to `high` count, both included. Memory is bounded by one folder's names.
 pub(super) fn visit_cubes(
     mag: &dyn Folder,
     low: [u64; 3],
     high: [u64; 3],
-    visit: &mut dyn FnMut([u64; 3]) -> Result<bool, SourceError>,
+    visit: &mut dyn FnMut([u64; 3], EntryKind) -> Result<bool, SourceError>,
 ) -> Result<(), SourceError> {
-    let within = |axis: usize, n: &u64| (low[axis]..=high[axis]).contains(n);
-    for z in sorted(numbers(mag, "", "z", "")?).into_iter().filter(|z| within(2, z)) {
-        for y in sorted(numbers(mag, &format!("z{z}"), "y", "")?).into_iter().filter(|y| within(1, y)) {
-            let mut files = Vec::new();
-            mag.list(&format!("z{z}/y{y}"), &mut |name, _| {
-                files.extend(number(name, "x", ".wkw"));
-                true
-            })?;
-            for x in sorted(files).into_iter().filter(|x| within(0, x)) {
-                if !visit([x, y, z])? {
+    let is_folder = |entry: &(u64, EntryKind)| entry.1 != EntryKind::File;
+    for (z, _) in numbered(mag, "", ["z", ""], low[2]..=high[2])?.into_iter().filter(is_folder) {
+        let below = format!("z{z}");
+        for (y, _) in numbered(mag, &below, ["y", ""], low[1]..=high[1])?.into_iter().filter(is_folder) {
+            for (x, kind) in numbered(mag, &format!("{below}/y{y}"), ["x", ".wkw"], low[0]..=high[0])? {
+                if !visit([x, y, z], kind)? {
                     return Ok(());
                 }
             }
@@ -154,51 +152,39 @@ pub(super) fn visit_cubes(
     Ok(())
 }
 
-fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
-    numbers.sort_unstable();
-    numbers
-}
-
-/// Returns the names where a folder of cubes should be and is none: files, and links that lead to no folder. Only of
-/// coordinates from `low` to `high`, as in [`visit_cubes`].
+/// Returns the names of folders of cubes that belong to files, or to links that lead to no folder. Only coordinates from
+/// `low` to `high` count, as in [`visit_cubes`].
 pub(super) fn no_folders(mag: &dyn Folder, low: [u64; 3], high: [u64; 3]) -> Result<Vec<String>, SourceError> {
-    let (mut folders, mut found) = (Vec::new(), Vec::new());
-    collect(mag, "", "z", (low[2], high[2]), &mut folders, &mut found)?;
-    for z in folders {
-        collect(mag, &format!("{z}/"), "y", (low[1], high[1]), &mut Vec::new(), &mut found)?;
+    let mut found = Vec::new();
+    for z in folders(mag, "", "z", low[2]..=high[2], &mut found)? {
+        folders(mag, &format!("{z}/"), "y", low[1]..=high[1], &mut found)?;
     }
     Ok(found)
 }
 
-/// Adds the paths of numbered entries in one folder, which is empty or ends in `/`: those that are folders, and others.
-fn collect(
+/// Returns the paths of numbered entries in one folder, which is empty or ends in `/`, that are folders. Adds the others
+/// to `found`.
+fn folders(
     mag: &dyn Folder,
     below: &str,
     letter: &str,
-    (low, high): (u64, u64),
-    folders: &mut Vec<String>,
+    bounds: RangeInclusive<u64>,
     found: &mut Vec<String>,
-) -> Result<(), SourceError> {
-    let mut links = Vec::new();
-    mag.list(below, &mut |name, kind| {
-        if number(name, letter, "").is_some_and(|n| (low..=high).contains(&n)) {
-            let path = format!("{below}{name}");
-            match kind {
-                EntryKind::Folder => folders.push(path),
-                EntryKind::File | EntryKind::Other => found.push(path),
-                EntryKind::Link => links.push(path),
-            }
-        }
-        true
-    })?;
-    for path in links {
-        match mag.folder(&path) {
-            Ok(_) => folders.push(path),
-            Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
-            Err(_) => found.push(path),
-        }
+) -> Result<Vec<String>, SourceError> {
+    let mut folders = Vec::new();
+    for (number, kind) in numbered(mag, below, [letter, ""], bounds)? {
+        let path = format!("{below}{letter}{number}");
+        let is_folder = match kind {
+            EntryKind::Folder => true,
+            EntryKind::File | EntryKind::Other => false,
+            EntryKind::Link => match mag.folder(&path) {
+                Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
+                folder => folder.is_ok(),
+            },
+        };
+        if is_folder { &mut folders } else { &mut *found }.push(path);
     }
-    Ok(())
+    Ok(folders)
 }
 
 #[cfg(test)]

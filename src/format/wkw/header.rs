@@ -30,20 +30,12 @@ pub(super) enum BlockType {
 impl BlockType {
     /// Returns the name in JSON.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "RAW",
-            Self::Lz4 => "LZ4",
-            Self::Lz4Hc => "LZ4HC",
-        }
+        ["RAW", "LZ4", "LZ4HC"][self as usize]
     }
 
     /// Returns the name of the codec.
     pub(super) fn codec(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Lz4 => "lz4",
-            Self::Lz4Hc => "lz4hc",
-        }
+        ["raw", "lz4", "lz4hc"][self as usize]
     }
 }
 
@@ -120,19 +112,23 @@ impl Header {
         u64::from(self.voxel) / self.dtype.size() as u64
     }
 
-    /// Returns the offset of the end of the jump table in a compressed data file.
-    pub(super) fn table_end(&self) -> u64 {
-        BYTES as u64 + 8 * self.blocks_of_file()
+    /// Returns the offset of the end of the header, and of the jump table behind it if blocks are compressed.
+    pub(super) fn end(&self) -> u64 {
+        BYTES as u64 + if self.blocks == BlockType::Raw { 0 } else { 8 * self.blocks_of_file() }
     }
 
-    /// Returns whether an `elementClass`, which has the bits of a whole voxel, is that of these voxels.
+    /// Returns whether an `elementClass`, the type of whole voxels in a layer's description, is that of these voxels: it has
+    /// the bits of all channels. It is sometimes wrong: header.wkw decides.
     pub(super) fn is_of_class(&self, class: &str) -> bool {
-        let kind = match self.dtype {
-            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => NumberKind::Unsigned,
-            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => NumberKind::Signed,
-            Dtype::Float32 | Dtype::Float64 => NumberKind::Float,
+        let is_digit = |c: char| c.is_ascii_digit();
+        let (name, bits) = class.split_at(class.find(is_digit).unwrap_or(class.len()));
+        let (kind, usual) = match name {
+            "float" => ("float", "32"),
+            "double" => ("float", "64"),
+            name => (name, ""),
         };
-        parse_class(class) == Some((kind, 8 * u32::from(self.voxel)))
+        let bits = if bits.is_empty() { usual } else { bits };
+        kind == self.dtype.name().trim_end_matches(is_digit) && bits.parse() == Ok(8 * u32::from(self.voxel))
     }
 
     /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset
@@ -146,42 +142,9 @@ impl Header {
 /// Returns the type of a code. Codes above 6 are missing in the published description, but every implementation has
 /// them.
 fn dtype_of(code: u8) -> Option<Dtype> {
-    Some(match code {
-        1 => Dtype::UInt8,
-        2 => Dtype::UInt16,
-        3 => Dtype::UInt32,
-        4 => Dtype::UInt64,
-        5 => Dtype::Float32,
-        6 => Dtype::Float64,
-        7 => Dtype::Int8,
-        8 => Dtype::Int16,
-        9 => Dtype::Int32,
-        10 => Dtype::Int64,
-        _ => return None,
-    })
-}
-
-/// Returns the kind of numbers and the bits of an `elementClass`, the type of whole voxels in a layer's description. It is
-/// sometimes wrong: header.wkw decides.
-fn parse_class(class: &str) -> Option<(NumberKind, u32)> {
-    let digits = class.find(|c: char| c.is_ascii_digit()).unwrap_or(class.len());
-    let (name, bits) = class.split_at(digits);
-    let (kind, usual) = match name {
-        "uint" => (NumberKind::Unsigned, None),
-        "int" => (NumberKind::Signed, None),
-        "float" => (NumberKind::Float, Some(32)),
-        "double" => (NumberKind::Float, Some(64)),
-        _ => return None,
-    };
-    Some((kind, if bits.is_empty() { usual? } else { bits.parse().ok()? }))
-}
-
-/// A kind of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NumberKind {
-    Unsigned,
-    Signed,
-    Float,
+    use Dtype::{Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    let known = [UInt8, UInt16, UInt32, UInt64, Float32, Float64, Int8, Int16, Int32, Int64];
+    known.get(usize::from(code).checked_sub(1)?).copied()
 }
 
 #[cfg(test)]
@@ -197,7 +160,7 @@ mod tests {
         let header = Header::parse(&bytes(1, 0x55, 2, 1, 3)).unwrap();
         assert_eq!((header.block_len(), header.file_len(), header.cube_len()), (32, 32, 1024));
         assert_eq!((header.dtype, header.channels(), header.block_bytes()), (Dtype::UInt8, 3, 98_304));
-        assert_eq!((header.blocks.name(), header.data_offset, header.table_end()), ("LZ4", 16, 262_160));
+        assert_eq!((header.blocks.name(), header.data_offset, header.end()), ("LZ4", 16, 262_160));
         let sizes: Vec<_> = (1..=10).map(|code| dtype_of(code).unwrap().size()).collect();
         assert_eq!(sizes, [1, 2, 4, 8, 4, 8, 1, 2, 4, 8]);
     }

@@ -91,7 +91,7 @@ impl Opening {
         }
     }
 
-    /// Opens the arrays of a layer, the finest first; the error is the reason why there are none. Sets the type of voxels as
+    /// Opens the arrays of a layer, the finest first, or returns the reason why it has no array. Sets the type of voxels as
     /// soon as it is known.
     fn levels(
         &mut self,

@@ -31,8 +31,8 @@ use layers::Opening;
 use properties::{FILE, MAX_BYTES, Mag, Properties};
 
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::memory::try_zeroed;
-use crate::source::{Blocking, EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, SourceError};
+use crate::format::bytes::read_bytes;
+use crate::source::{EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, SourceError};
 use crate::sync::Mutex;
 use crate::volume::DatasetInfo;
 
@@ -108,16 +108,14 @@ impl Volume {
     }
 }
 
-/// Returns the description of a dataset, or one made of the names of its folders if there is none that can be read.
+/// Returns the description of a dataset. If it cannot be read, or there is no description, one is made of the names of
+/// folders.
 fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
     let read = match read_description(folder) {
         Err(SourceError::Changed) => return Err(SourceError::Changed.into()),
         read => read.map_err(|e| e.to_string()),
     };
-    let parse = |text: Vec<u8>| {
-        let properties = Properties::parse(&text)?;
-        properties.within_limits()
-    };
+    let parse = |text: Vec<u8>| Properties::parse(&text)?.within_limits();
     let described = read.and_then(|text| text.map(parse).transpose());
     let fault = match described {
         Ok(Some(properties)) => return Ok(properties),
@@ -138,8 +136,7 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
 /// Reads the text of the description. One that is too long is truncated, so that it does not parse.
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(FILE)? else { return Ok(None) };
-    let mut text = try_zeroed(length.min(MAX_BYTES) as usize)?;
-    Ok(folder.read_at(FILE, 0, &mut text, Blocking::Yes)?.then_some(text))
+    read_bytes(folder, FILE, 0, length.min(MAX_BYTES))
 }
 
 impl Dataset for Volume {
@@ -170,7 +167,7 @@ impl Dataset for Volume {
     }
 }
 
-/// Descriptions whose verdict is remembered.
+/// The number of descriptions whose verdict is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// Entries of a folder among which mags are looked for.
 const MAX_ENTRIES: usize = 4096;

@@ -1,11 +1,12 @@
 //! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags
-//! (magnifications) changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one).
+//! (magnifications) changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one). Has
+//! the arithmetic of mags and boxes, too.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Number, Value};
 
-use crate::format::bytes::check_values;
+use crate::format::bytes::{decimal, json_text};
 use crate::volume::NativeJson;
 
 /// The name of the file.
@@ -91,10 +92,7 @@ impl Properties {
 
     /// Parses the file's text; the error tells what is wrong with it.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        check_values(text, b",[{")?;
-        let json: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-        let Value::Object(json) = json else { return Err("it is no JSON object".into()) };
+        let json: NativeJson = serde_json::from_slice(json_text(text)?).map_err(|e| e.to_string())?;
         let Some(Value::Array(list)) = json.get("dataLayers") else {
             return Err("it has no list dataLayers".into());
         };
@@ -194,12 +192,12 @@ impl DescribedLayer {
     }
 }
 
-fn signed(n: &serde_json::Number) -> Option<i128> {
+fn signed(n: &Number) -> Option<i128> {
     let below = || n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9e15).map(|f| f as i128);
-    whole(n).map(i128::from).or_else(|| n.as_i64().map(i128::from)).or_else(below)
+    n.as_i128().or_else(below)
 }
 
-/// The most layers: as many as are looked for where there is no description.
+/// The most layers. Without a description the same number is looked for.
 const MAX_LAYERS: usize = 1024;
 /// The most mags of all layers.
 const MAX_MAGS: usize = 8192;
@@ -224,11 +222,7 @@ impl Mag {
 
     /// Parses the name of a mag's folder: `2` or `2-2-1`.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        let number = |text: &str| {
-            let plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
-            plain.then(|| text.parse().ok()).flatten()
-        };
-        let mut parts = name.split('-').map(number);
+        let mut parts = name.split('-').map(decimal);
         let first = parts.next()??;
         let factors = match (parts.next(), parts.next(), parts.next()) {
             (None, None, None) => [first; 3],

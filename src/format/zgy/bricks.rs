@@ -1,4 +1,4 @@
-//! One level as an array: finds its bricks and decodes them.
+//! One level as an array: finds its bricks, counts and decodes them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::describe::element;
 use super::table::{Entry, Level, Table};
 use crate::codec::zfp;
-use crate::format::{Array, Census, FormatError, StoredBrick, native};
+use crate::format::{Array, Census, FormatError, MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES, StoredBrick, native};
 use crate::source::{Blocking, Source, SourceError, WHOLE};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Dtype, Element, Layout, Plain, StoredLength,
@@ -16,13 +16,6 @@ use crate::volume::{
 /// The codecs, as [`Coded::codec`] holds them.
 const ZFP: u64 = 1;
 const SUBTILED: u64 = 2;
-
-/// Bricks of a level are counted if its part of the table has at most this many bytes.
-const MAX_COUNTED_BYTES: u64 = 8 << 20;
-
-/// Bricks are looked up for a description only in tables of at most this many bytes, whose sorted offsets take little
-/// of the cache that all datasets share.
-const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 
 /// Levels with more bricks are visited in the order of their table, without those in the holes of the file, which were
 /// never written. So are levels with more than the lesser number if the file has holes there.
@@ -45,7 +38,7 @@ pub(super) struct Bricks {
 }
 
 impl Bricks {
-    /// Returns what is wrong with an entry, as far as can be known without reading the brick.
+    /// Returns the fault of an entry, if it shows without reading the brick.
     pub(super) fn fault(&self, entry: u64) -> Option<String> {
         let file = self.table.file_bytes;
         match Entry::of(entry) {
@@ -73,8 +66,7 @@ impl Bricks {
         let length = self.table.limit(offset, self.bytes as u64, blocking)?.saturating_sub(offset);
         // a ZFP stream has a minimum length; a shorter brick is refused before memory for its samples is allocated
         if length < zfp::shortest(self.shape) {
-            let text = format!("compressed brick at byte {offset} has only {length} bytes");
-            return Err(FormatError::Damaged(text));
+            return Err(format!("compressed brick at byte {offset} has only {length} bytes").into());
         }
         Ok(self.coded(offset, length, ZFP, layout))
     }
@@ -125,16 +117,17 @@ impl ZgyArray {
         }
         let mut counts = BrickCounts { total: self.level.count, ..BrickCounts::default() };
         let (mut compressed, mut damaged) = (0u64, 0u64);
-        self.bricks.table.scan(&self.level, |entry| {
+        self.bricks.table.scan_stored(&self.level, |_, entry| {
             match Entry::of(entry) {
                 _ if self.bricks.fault(entry).is_some() => damaged += 1,
-                Entry::Missing => counts.missing += 1,
+                Entry::Missing => {}
                 Entry::Constant(_) => counts.constant += 1,
                 Entry::Compressed(_) => (counts.stored, compressed) = (counts.stored + 1, compressed + 1),
                 Entry::Stored(_) | Entry::Unknown => counts.stored += 1,
             }
             true
         })?;
+        counts.missing = counts.total - counts.constant - counts.stored - damaged;
         let codec = match compressed {
             0 => "raw",
             all if all == counts.stored => "zfp",
@@ -155,16 +148,15 @@ impl Array for ZgyArray {
 
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let found = <[u64; 3]>::try_from(&at[..]).ok().and_then(|at| Some((at, self.level.entry(at)?)));
-        let Some((at, number)) = found else {
-            return Err(FormatError::Damaged(format!("there is no brick {at:?}")));
-        };
+        let (at, number) = found.ok_or_else(|| format!("there is no brick {at:?}"))?;
         let bricks = &*self.bricks;
         let entry = bricks.table.entry(number, blocking)?;
         if let Some(fault) = bricks.fault(entry) {
             return Err(FormatError::Damaged(fault));
         }
         match Entry::of(entry) {
-            Entry::Constant(value) => Ok(Brick::Constant(low_bytes(value, bricks.dtype))),
+            // higher bytes are ignored
+            Entry::Constant(value) => Ok(Brick::Constant(element(bricks.dtype, value.cast_signed()))),
             Entry::Stored(offset) => Ok(bricks.stored(offset, self.layout(at))),
             Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), blocking),
             Entry::Missing | Entry::Unknown => Ok(Brick::Constant(self.unwritten())),
@@ -176,11 +168,11 @@ impl Array for ZgyArray {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let damaged = |why: &str| FormatError::Damaged(format!("brick at byte {}: {why}", coded.offset));
-        if coded.codec == ZFP {
-            return zfp::decode(self.bricks.shape, stored, out).map_err(|e| damaged(&e.to_string()));
-        }
-        untile(stored, out, self.info.dtype.size()).then_some(()).ok_or_else(|| damaged("it is not whole"))
+        let why = match coded.codec {
+            ZFP => zfp::decode(self.bricks.shape, stored, out).err().map(|e| e.to_string()),
+            _ => (!untile(stored, out, self.info.dtype.size())).then(|| "it is not whole".into()),
+        };
+        why.map_or(Ok(()), |why| Err(format!("brick at byte {}: {why}", coded.offset).into()))
     }
 
     fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
@@ -220,11 +212,6 @@ impl Array for ZgyArray {
         let counted = self.count()?;
         Ok(self.census.get_or_init(|| counted).clone())
     }
-}
-
-/// Returns the sample of a constant brick: the low bytes of its entry. Higher bytes are ignored.
-fn low_bytes(entry: u64, dtype: Dtype) -> Element {
-    Element::new(entry.to_le_bytes().get(..dtype.size()).unwrap_or_default())
 }
 
 /// Traces along either horizontal axis of a brick, and of a tile.

@@ -29,7 +29,8 @@ impl Checked {
     /// Reports the faults of the tables as a whole.
     pub(super) fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         // no writer stores two bricks at one place, and the C++ library refuses such files
-        find_overlaps(|visit| self.visit_extents(visit), |overlap| report(self.overlap(&overlap)))?;
+        let finding = |overlap: Overlap| overlap.finding("brick", |one| self.brick_of(one), |one| self.name_of(one));
+        find_overlaps(|visit| self.visit_extents(visit), |overlap| report(finding(overlap)))?;
         for lod in 1..self.levels.len() {
             self.check_holes(lod, report)?;
         }
@@ -58,35 +59,24 @@ impl Checked {
         Ok(())
     }
 
-    fn overlap(&self, overlap: &Overlap) -> Finding {
-        let Overlap { first, second } = overlap;
-        let other = |extent: &Extent| match self.brick_of(extent) {
-            Some((lod, brick)) => format!("brick {brick:?} of lod {lod}"),
+    /// Returns the layer, level and index of the brick that an extent belongs to; `None` for a part of the header.
+    fn brick_of(&self, extent: &Extent) -> Option<(&'static str, usize, Dims)> {
+        let (lod, number) = (extent.owner.0 as usize, extent.owner.1);
+        Some((LAYER, lod, self.levels.get(lod)?.position_of(number).into()))
+    }
+
+    fn name_of(&self, extent: &Extent) -> String {
+        match self.brick_of(extent) {
+            Some((_, lod, brick)) => format!("brick {brick:?} of lod {lod}"),
             None => format!("the {}", self.parts.get(extent.owner.1 as usize).map_or("header", |part| part.0)),
-        };
-        // at least one of the two is a brick, unless two parts overlap
-        let (named, against) = if self.brick_of(second).is_some() { (second, first) } else { (first, second) };
-        let reason = match overlap.is_shared() {
-            true => format!("brick at byte {} has the place of {}", named.offset, other(against)),
-            false => format!("brick at byte {} overlaps {} at byte {}", named.offset, other(against), against.offset),
-        };
-        match self.brick_of(named) {
-            Some((lod, brick)) => Finding::damage(reason).of_layer(LAYER).of_lod(lod).of_brick(brick),
-            None => Finding::damage(format!("{} overlaps {} at byte {}", other(first), other(second), second.offset)),
         }
     }
 
-    /// Returns the level and index of the brick that an extent belongs to; `None` for a part of the header.
-    fn brick_of(&self, extent: &Extent) -> Option<(usize, Dims)> {
-        let (lod, number) = (extent.owner.0 as usize, extent.owner.1);
-        Some((lod, self.levels.get(lod)?.position_of(number).into()))
-    }
-
-    /// Notes bricks of a level that were never written, although bricks of the finer level that they stand for were.
+    /// Notes bricks of a level that were never written, although the finer level has data there.
     fn check_holes(&self, lod: usize, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         let (Some(level), Some(finer)) = (self.levels.get(lod), self.levels.get(lod - 1)) else { return Ok(()) };
         let (mut holes, mut failed) = (0u64, None);
-        // from the finer level: a small file may claim more missing bricks than anybody can visit
+        // from the finer level: a small file may claim more missing bricks than can ever be visited
         self.bricks.table.scan_stored(finer, |number, entry| {
             if Entry::of(entry).offset().is_some() {
                 match self.is_first_below_hole(level, finer, number) {
@@ -106,8 +96,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Returns whether brick `number` of the level `finer` is the first one with data of those that a brick of `level`
-    /// stands for, and this one was never written.
+    /// Returns whether a brick of `level` was never written, and brick `number` of the level `finer` is the first with data of
+    /// the eight that it covers.
     fn is_first_below_hole(&self, level: &Level, finer: &Level, number: u64) -> Result<bool, SourceError> {
         let (table, at) = (&self.bricks.table, finer.position_of(number));
         let above = at.map(|n| n / 2);

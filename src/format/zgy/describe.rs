@@ -1,4 +1,5 @@
-//! The metadata of a file: the fields that all formats have, and the native keys of this one.
+//! Describes a file and its levels: the fields that all formats share, and the native keys of this format. Computes the
+//! coding range and the position of the survey.
 
 use serde_json::json;
 
@@ -6,11 +7,10 @@ use super::header::{ControlPoint, Header, some_text};
 use super::table::Level;
 use crate::format::native;
 use crate::volume::{
-    Affine, ArrayId, ArrayInfo, Axis, BrickGrid, Corner, DatasetInfo, Dims, Dtype, Element, Geometry, NativeJson,
-    Scaling,
+    Affine, ArrayInfo, Axis, BrickGrid, Corner, DatasetInfo, Dims, Dtype, Element, Geometry, NativeJson, Scaling,
 };
 
-/// A header, and what is derived from it and from the brick table.
+/// A header, and values that are derived from it and from the brick table.
 pub(super) struct FileMetadata<'a> {
     pub header: &'a Header,
     /// The coding range; `None` for float32.
@@ -38,22 +38,14 @@ impl FileMetadata<'_> {
     /// Returns the metadata of level `lod`.
     pub(super) fn array(&self, lod: usize, level: &Level) -> ArrayInfo {
         let info = &self.header.info;
-        let shape = Dims::from(level.shape);
-        let brick = Dims::from(info.brick);
+        let (shape, brick) = (Dims::from(level.shape), Dims::from(info.brick));
         ArrayInfo {
-            id: ArrayId::next(),
             lod,
-            dtype: info.dtype,
-            grid: BrickGrid::aligned(shape, brick),
-            brick_shape: brick,
             axes: (0..shape.len()).map(|axis| self.axis(axis, lod, shape[axis])).collect(),
             value_range: self.value_range(),
-            no_value: None,
-            mag: None,
             scaling: self.range.map(|range| range.scaling),
-            codec: None,
             warnings: self.range_warning().into_iter().collect(),
-            native: NativeJson::new(),
+            ..ArrayInfo::new(info.dtype, BrickGrid::aligned(shape, brick), brick)
         }
     }
 
@@ -204,7 +196,7 @@ impl CodingRange {
     }
 }
 
-/// Returns a sample of an integer type with this value, or the zero of float32 if it is 0.
+/// Returns a sample of an integer type with this value, or of float32 with these bits.
 pub(super) fn element(dtype: Dtype, number: i64) -> Element {
     Element::new(number.to_le_bytes().get(..dtype.size()).unwrap_or_default())
 }
@@ -225,8 +217,8 @@ fn limits(dtype: Dtype) -> Option<[f64; 2]> {
 /// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
-/// Four corners count as those of no parallelogram if the fourth is further than this from its place, as a share of the
-/// sides' lengths.
+/// Four corners are no parallelogram if the fourth is further than this from its place, as a share of the lengths of the
+/// sides.
 const UNEVEN: f64 = 1e-6;
 
 /// Returns the corners of a survey (first and last inline at the first crossline, then at the last), and the maps from
@@ -240,15 +232,19 @@ pub(super) fn position(
 ) -> ([Corner; 4], Option<Affine>, Option<Affine>) {
     let last = size.map(|n| n.saturating_sub(1));
     let indexes = [[0, 0], [last[0], 0], [0, last[1]], last];
-    let map = Map::new(points);
+    let map = Map::of(points);
     let mut corners = [Corner::default(); 4];
     for (number, (corner, index)) in corners.iter_mut().zip(indexes).enumerate() {
         let annotation = [0, 1].map(|axis: usize| orig[axis] + inc[axis] * index[axis] as f64);
-        let world = map.world(annotation, points[number].world);
+        let world = match map {
+            Map::Affine => Some(world(points, annotation)),
+            Map::Corners => Some(points[number].world),
+            Map::Unknown => None,
+        };
         *corner = Corner { index, annotation, world: world.filter(|position| position.iter().all(|x| x.is_finite())) };
     }
     let [annotation_to_world, index_to_world] = match (&map, corners.map(|corner| corner.world)) {
-        (Map::Affine { .. }, [Some(first), Some(_), Some(_), Some(_)]) => {
+        (Map::Affine, [Some(first), Some(_), Some(_), Some(_)]) => {
             let [p0, p1, p2, _] = points;
             let map = Affine::through([p0.annotation, p1.annotation, p2.annotation], [p0.world, p1.world, p2.world]);
             // the corners have more exact positions than the map's own origin, which may be far away
@@ -266,56 +262,41 @@ pub(super) fn position(
     (corners, finite(annotation_to_world), finite(index_to_world))
 }
 
-/// Returns whether the last of four corners lies where those of a parallelogram do.
+/// Returns whether four corners are a parallelogram.
 fn is_parallelogram([a, b, c, d]: [[f64; 2]; 4]) -> bool {
     let length = |v: [f64; 2]| v[0].hypot(v[1]);
     let (u, v, diagonal) = (minus(b, a), minus(c, a), minus(d, a));
     length(minus(diagonal, [u[0] + v[0], u[1] + v[1]])) <= UNEVEN * (length(u) + length(v))
 }
 
-/// The map from annotation to world coordinates.
+/// How annotation is mapped to world coordinates.
 enum Map {
-    Affine {
-        p0: [f64; 2],
-        q0: [f64; 2],
-        u: [f64; 2],
-        v: [f64; 2],
-        qu: [f64; 2],
-        qv: [f64; 2],
-        det: f64,
-    },
+    /// By the first three control points. The fourth is redundant and ignored, since some writers leave it wrong.
+    Affine,
     /// The writer left out the annotation: the world positions are those of the corners.
     Corners,
     Unknown,
 }
 
 impl Map {
-    /// Computes the map from the first three points. The fourth is redundant and ignored, since some writers leave it
-    /// wrong.
-    fn new([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
-        let u = minus(one.annotation, zero.annotation);
-        let v = minus(two.annotation, zero.annotation);
-        let det = cross(u, v);
-        if det.abs() >= FLAT {
-            let (qu, qv) = (minus(one.world, zero.world), minus(two.world, zero.world));
-            return Self::Affine { p0: zero.annotation, q0: zero.world, u, v, qu, qv, det };
-        }
+    fn of([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
+        let det = cross(minus(one.annotation, zero.annotation), minus(two.annotation, zero.annotation));
         let left_out = one.annotation == zero.annotation && one.world != zero.world;
-        if left_out { Self::Corners } else { Self::Unknown }
-    }
-
-    /// Returns the world position of a corner; `stored` is that of the control point with the same number.
-    fn world(&self, annotation: [f64; 2], stored: [f64; 2]) -> Option<[f64; 2]> {
-        match *self {
-            Self::Affine { p0, q0, u, v, qu, qv, det } => {
-                let d = minus(annotation, p0);
-                let (s, t) = (cross(d, v) / det, cross(u, d) / det);
-                Some([0, 1].map(|axis: usize| q0[axis] + s * qu[axis] + t * qv[axis]))
-            }
-            Self::Corners => Some(stored),
-            Self::Unknown => None,
+        match left_out {
+            _ if det.abs() >= FLAT => Self::Affine,
+            true => Self::Corners,
+            false => Self::Unknown,
         }
     }
+}
+
+/// Returns the world position of an annotation by the map through the first three control points.
+fn world([zero, one, two, _]: &[ControlPoint; 4], annotation: [f64; 2]) -> [f64; 2] {
+    let [u, v, d] = [one.annotation, two.annotation, annotation].map(|place| minus(place, zero.annotation));
+    let [qu, qv] = [one.world, two.world].map(|place| minus(place, zero.world));
+    let det = cross(u, v);
+    let (s, t) = (cross(d, v) / det, cross(u, d) / det);
+    [0, 1].map(|axis: usize| zero.world[axis] + s * qu[axis] + t * qv[axis])
 }
 
 fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {

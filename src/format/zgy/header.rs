@@ -4,9 +4,8 @@ use std::fmt;
 
 use super::table::{Levels, swap_halves};
 use crate::format::FormatError;
-use crate::format::bytes::{ByteReader, truncated};
-use crate::memory::try_zeroed;
-use crate::source::{Blocking, Source, SourceError, WHOLE};
+use crate::format::bytes::{ByteReader, read_bytes, truncated};
+use crate::source::{Source, SourceError, WHOLE};
 use crate::volume::{Dtype, Histogram, Statistics};
 
 /// Bytes of the histogram of version 1, and of the later versions.
@@ -79,20 +78,9 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// Returns whether the file has `length` bytes from `offset` on.
-    fn holds(&self, offset: u64, length: u64) -> bool {
-        offset.checked_add(length).is_some_and(|end| end <= self.length)
-    }
-
     fn read(&self, part: &str, offset: u64, length: u64) -> Result<Vec<u8>, FormatError> {
-        if !self.holds(offset, length) {
-            return Err(truncated(part));
-        }
-        let mut bytes = try_zeroed(usize::try_from(length).map_err(|_| truncated(part))?)?;
-        match self.source.read_at(WHOLE, offset, &mut bytes, Blocking::Yes)? {
-            true => Ok(bytes),
-            false => Err(SourceError::Changed.into()),
-        }
+        self.check_part(part, offset, length)?;
+        Ok(read_bytes(self.source, WHOLE, offset, length)?.ok_or(SourceError::Changed)?)
     }
 
     /// Reads the header of version 1, whose parts are at the offsets that follow the version number.
@@ -102,7 +90,8 @@ impl File<'_> {
         let mut offset_of = |part: &str, length: u64| {
             let offset = swap_halves(fields.u64()?);
             let outside = || FormatError::Damaged(format!("damaged: offset of the {part} outside the file"));
-            self.holds(offset, length).then_some(offset).ok_or_else(outside)
+            self.check_part(part, offset, length).map_err(|_| outside())?;
+            Ok::<_, FormatError>(offset)
         };
         let at = offset_of(INFO, LENGTH_V1)?;
         // the lengths of the tables follow from the info header; both have at least one entry
@@ -160,8 +149,7 @@ impl File<'_> {
     }
 
     fn check_table(&self, part: &str, offset: u64, entries: u64) -> Result<u64, FormatError> {
-        let length = entries.checked_mul(8).ok_or_else(|| truncated(part))?;
-        self.check_part(part, offset, length)
+        self.check_part(part, offset, entries.saturating_mul(8))
     }
 }
 
@@ -302,44 +290,36 @@ fn control_points(inlines: [f64; 4], crosslines: [f64; 4], x: [f64; 4], y: [f64;
 }
 
 fn brick_size(stored: [i32; 3], dtype: Dtype) -> Result<[u64; 3], FormatError> {
-    let size = stored.map(|n| u64::try_from(n).unwrap_or(0));
-    let sides = size.iter().all(|n| *n >= 4 && n.is_power_of_two());
-    if sides && bytes(size, dtype).is_some_and(|bytes| bytes <= BRICK_BYTES) {
-        return Ok(size);
-    }
-    Err(FormatError::Damaged(format!("damaged: brick size {}", by(stored))))
+    checked_size("brick", stored, dtype, BRICK_BYTES, |n| n >= 4 && n.is_power_of_two())
 }
 
 fn survey_size(stored: [i32; 3], dtype: Dtype) -> Result<[u64; 3], FormatError> {
+    checked_size("survey", stored, dtype, i64::MAX as u64, |n| n > 0)
+}
+
+/// Returns a size in samples if each side is valid and all samples have at most `most` bytes.
+fn checked_size(
+    what: &str,
+    stored: [i32; 3],
+    dtype: Dtype,
+    most: u64,
+    is_side: impl Fn(u64) -> bool,
+) -> Result<[u64; 3], FormatError> {
     let size = stored.map(|n| u64::try_from(n).unwrap_or(0));
-    if !size.contains(&0) && bytes(size, dtype).is_some_and(|bytes| i64::try_from(bytes).is_ok()) {
+    let bytes = size.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n));
+    if size.iter().all(|n| is_side(*n)) && bytes.is_some_and(|bytes| bytes <= most) {
         return Ok(size);
     }
-    Err(FormatError::Damaged(format!("damaged: survey size {}", by(stored))))
-}
-
-/// Returns the bytes of all samples.
-fn bytes(size: [u64; 3], dtype: Dtype) -> Option<u64> {
-    size.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n))
-}
-
-fn by([i, j, k]: [i32; 3]) -> String {
-    format!("{i} x {j} x {k}")
+    let [i, j, k] = stored;
+    Err(FormatError::Damaged(format!("damaged: {what} size {i} x {j} x {k}")))
 }
 
 /// Returns the sample type of a code in the header.
 pub(super) fn dtype_of(code: u8) -> Result<Dtype, FormatError> {
-    Ok(match code {
-        0 => Dtype::Int8,
-        1 => Dtype::UInt8,
-        2 => Dtype::Int16,
-        3 => Dtype::UInt16,
-        4 => Dtype::Int32,
-        5 => Dtype::UInt32,
-        6 => Dtype::Float32,
-        7 => return Err(FormatError::Unsupported("unsupported sample type 7 (IBM float)".into())),
-        other => return Err(FormatError::Unsupported(format!("unsupported sample type {other}"))),
-    })
+    use Dtype::{Float32, Int8, Int16, Int32, UInt8, UInt16, UInt32};
+    let known = [Int8, UInt8, Int16, UInt16, Int32, UInt32, Float32].get(usize::from(code)).copied();
+    let name = if code == 7 { " (IBM float)" } else { "" };
+    known.ok_or_else(|| FormatError::Unsupported(format!("unsupported sample type {code}{name}")))
 }
 
 /// A unit, as in the file.
@@ -378,7 +358,7 @@ impl Unit {
         if self.has_usable_factor() { self.factor } else { 1.0 }
     }
 
-    /// Returns what the dimension is, by the names of its codes.
+    /// Returns the name of the dimension; `kinds` has the names by their codes.
     pub(super) fn kind(&self, kinds: &[&'static str]) -> &'static str {
         kinds.get(usize::from(self.dimension)).copied().unwrap_or("unknown")
     }

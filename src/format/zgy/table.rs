@@ -1,7 +1,7 @@
 //! The brick table: one 64-bit entry for each brick of each level. The top byte of an entry is its kind.
 //!
 //! Each level has half the bricks of the previous one along each axis, rounded up, until one brick is left. The table
-//! begins with the coarsest level and ends with LOD 0.
+//! begins with the coarsest level and ends with LOD 0. The alpha table, which is only checked, has the same entries.
 
 use std::iter;
 use std::ops::Range;
@@ -95,11 +95,6 @@ impl Table {
         if self.swapped { swap_halves(raw) } else { raw }
     }
 
-    /// Calls `visit` for each entry of `level` until it returns `false`.
-    pub(super) fn scan(&self, level: &Level, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
-        self.index.scan(level.start, level.count, |raw| visit(self.unswapped(raw)))
-    }
-
     /// Calls `visit` for each entry of `level` that may be other than 0, with its number in the level, until it returns
     /// `false`.
     pub(super) fn scan_stored(
@@ -133,7 +128,7 @@ impl Table {
     /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
     /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
     /// OpenZGY's C++ library. After [`MAX_TRIED`] missing ones the others count as written: a small file may claim more
-    /// than anybody can read.
+    /// than can ever be read.
     pub(super) fn usable(&self, levels: &[Level]) -> Result<usize, FormatError> {
         let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Blocking::Yes)?)) else {
             return Ok(levels.len());
@@ -201,9 +196,7 @@ impl Level {
         let [ni, nj, _] = self.bricks.map(|n| n.max(1));
         [number % ni, number / ni % nj, number / ni / nj]
     }
-}
 
-impl Level {
     /// Returns the bricks whose entries have these numbers among those of the level, as boxes of the grid, in order.
     pub(super) fn boxes(&self, numbers: Range<u64>) -> impl Iterator<Item = Region> {
         let [ni, nj, _] = self.bricks.map(|n| n.max(1));

@@ -8,20 +8,17 @@ use super::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat, element_type,
     warn,
 };
-use crate::format::bytes::check_values;
+use crate::format::bytes::{decimal, json_text};
 
 /// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
-    check_values(text, b",[{")?;
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let text = String::from_utf8_lossy(text);
+    let text = String::from_utf8_lossy(json_text(text)?);
     let mut warnings = Vec::new();
     if matches!(text, std::borrow::Cow::Owned(_)) {
         warnings.push("the layout has bytes that are no UTF-8: they are shown as \u{fffd}".into());
     }
-    let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
-    let Value::Object(json) = json else { return Err("it is no JSON object".into()) };
-    let document = JsonFields::new(&json);
+    let json: Map<String, Value> = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let document = Fields::new(&json);
     let layout = layout(&document.object("layoutDescriptor")?)?;
     let axes = document.objects("axisDescriptors")?.iter().map(axis).collect::<Result<_, _>>()?;
     let mut channels = Vec::new();
@@ -32,28 +29,24 @@ pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     Description { layout, axes, channels, metadata, warnings }.checked()
 }
 
-fn layout(fields: &JsonFields<'_>) -> Result<LayoutDescriptor, String> {
+fn layout(fields: &Fields<'_>) -> Result<LayoutDescriptor, String> {
     let lods = match fields.enum_name("lodLevels", "LODLevels_")? {
         "None" => 0,
         _ => fields.enum_number("lodLevels", "LODLevels_")?,
     };
-    let dimension = || {
-        let dimension = fields.count("fullResolutionDimension")?;
-        Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
-    };
-    let forced = fields.flag("forceFullResolutionDimension")?;
+    let is_forced = fields.flag("forceFullResolutionDimension")?;
     Ok(LayoutDescriptor {
         brick: fields.enum_number("brickSize", "BrickSize_")?,
         negative_margin: fields.count("negativeMargin")?,
         positive_margin: fields.count("positiveMargin")?,
         multiplier_2d: fields.count("brickSize2DMultiplier")?,
-        lods: u32::try_from(lods).unwrap_or(u32::MAX),
+        lods,
         lods_2d: fields.flag("create2DLODs")?,
-        full_resolution: forced.then(dimension).transpose()?,
+        full_resolution: is_forced.then(|| fields.count("fullResolutionDimension")).transpose()?,
     })
 }
 
-fn axis(fields: &JsonFields<'_>) -> Result<AxisDescriptor, String> {
+fn axis(fields: &Fields<'_>) -> Result<AxisDescriptor, String> {
     Ok(AxisDescriptor {
         name: fields.text("name")?,
         unit: fields.text("unit")?,
@@ -63,7 +56,7 @@ fn axis(fields: &JsonFields<'_>) -> Result<AxisDescriptor, String> {
     })
 }
 
-fn channel(fields: &JsonFields<'_>, warnings: &mut Vec<String>) -> Result<Channel, String> {
+fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, String> {
     let format = SampleFormat::from_name(fields.enum_name("format", "Format_")?);
     let per_trace = match fields.get("channelMapping").map(Value::as_str) {
         None | Some(Some("Direct")) => None,
@@ -90,7 +83,7 @@ fn channel(fields: &JsonFields<'_>, warnings: &mut Vec<String>) -> Result<Channe
     })
 }
 
-fn range(fields: &JsonFields<'_>) -> Result<[f32; 2], String> {
+fn range(fields: &Fields<'_>) -> Result<[f32; 2], String> {
     let Some(value) = fields.get("valueRange") else { return Ok([f32::NAN; 2]) };
     let ends = value.as_array().and_then(|list| match list.as_slice() {
         [least, most] => Some([float(least)? as f32, float(most)? as f32]),
@@ -100,42 +93,55 @@ fn range(fields: &JsonFields<'_>) -> Result<[f32; 2], String> {
 }
 
 /// Parses the metadata. Invalid entries become warnings, since the data can be read without them.
-fn metadata(document: &JsonFields<'_>, warnings: &mut Vec<String>) -> Result<Vec<MetadataEntry>, String> {
+fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<MetadataEntry>, String> {
     let Some(list) = document.get("metadata") else { return Ok(Vec::new()) };
     let list = list.as_array().ok_or_else(|| document.fault("metadata", "a list"))?;
     let mut entries = Vec::with_capacity(list.len());
     for (number, entry) in list.iter().enumerate() {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (Some(value), category, name) = (entry.get("value"), text("category"), text("name")) else {
+        let Some(value) = entry.get("value") else {
             warn(warnings, || format!("metadata[{number}] has no value: it is left out"));
             continue;
         };
-        let kind = text("type");
-        let metadata_value = metadata_value(kind, value).unwrap_or_else(|fault| {
-            warn(warnings, || format!("metadata[{number}] \"{category}\" \"{name}\" is no {kind}: {fault}"));
-            MetadataValue::Other(kind.to_owned(), value.clone())
-        });
-        entries.push(MetadataEntry { category: category.to_owned(), name: name.to_owned(), value: metadata_value });
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let texts = ["category", "name", "type"].map(text);
+        entries.push(metadata_entry(&format!("metadata[{number}]"), texts, value, || value.clone(), warnings));
     }
     Ok(entries)
 }
 
-/// Parses the value of a metadata entry; one of an unknown type is kept as JSON.
-fn metadata_value(kind: &str, value: &Value) -> Result<MetadataValue, String> {
+/// Makes the metadata entry `what` of its category, name and type. A value of an unknown type is kept as `shown`; so is one
+/// that is not of its type, with a warning.
+pub(super) fn metadata_entry(
+    what: &str,
+    [category, name, kind]: [String; 3],
+    value: &Value,
+    shown: impl FnOnce() -> Value,
+    warnings: &mut Vec<String>,
+) -> MetadataEntry {
+    let found = metadata_value(&kind, value).unwrap_or_else(|fault| {
+        warn(warnings, || format!("{what} \"{category}\" \"{name}\" is no {kind}: {fault}"));
+        None
+    });
+    let value = found.unwrap_or_else(|| MetadataValue::Other(kind, shown()));
+    MetadataEntry { category, name, value }
+}
+
+/// Parses the value of a metadata entry; `None` if the type is unknown.
+fn metadata_value(kind: &str, value: &Value) -> Result<Option<MetadataValue>, String> {
     let int = |value: &Value| whole(value).and_then(|number| i32::try_from(number).ok());
     let odd = || "its value is of another type".to_owned();
     let (scalar, length) = element_type(kind);
-    match scalar {
-        "String" if length == 1 => Ok(MetadataValue::Text(value.as_str().ok_or_else(odd)?.to_owned())),
+    Ok(Some(match scalar {
+        "String" if length == 1 => MetadataValue::Text(value.as_str().ok_or_else(odd)?.to_owned()),
         "BLOB" if length == 1 => {
             let blob = STANDARD.decode(value.as_str().ok_or_else(odd)?);
-            Ok(MetadataValue::Blob(blob.map_err(|e| format!("its base64 is damaged: {e}"))?))
+            MetadataValue::Blob(blob.map_err(|e| format!("its base64 is damaged: {e}"))?)
         }
-        "Int" => Ok(MetadataValue::Int(vector(length, value, int).ok_or_else(odd)?)),
-        "Float" => Ok(MetadataValue::Float(vector(length, value, |v| float(v).map(|v| v as f32)).ok_or_else(odd)?)),
-        "Double" => Ok(MetadataValue::Double(vector(length, value, float).ok_or_else(odd)?)),
-        _ => Ok(MetadataValue::Other(kind.to_owned(), value.clone())),
-    }
+        "Int" => MetadataValue::Int(vector(length, value, int).ok_or_else(odd)?),
+        "Float" => MetadataValue::Float(vector(length, value, |v| float(v).map(|v| v as f32)).ok_or_else(odd)?),
+        "Double" => MetadataValue::Double(vector(length, value, float).ok_or_else(odd)?),
+        _ => return Ok(None),
+    }))
 }
 
 fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
@@ -147,31 +153,31 @@ fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>
 }
 
 /// An object in a JSON document.
-pub(crate) struct JsonFields<'a> {
+pub(crate) struct Fields<'a> {
     /// The path of the object, with a dot: `axisDescriptors[1].`
     path: String,
     map: &'a Map<String, Value>,
 }
 
-impl<'a> JsonFields<'a> {
+impl<'a> Fields<'a> {
     /// Creates the fields of the root object.
     pub(crate) fn new(map: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), map }
     }
 
     /// Reads the object at a key.
-    pub(crate) fn object(&self, key: &str) -> Result<JsonFields<'a>, String> {
+    pub(crate) fn object(&self, key: &str) -> Result<Fields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
-        Ok(JsonFields { path: format!("{}{key}.", self.path), map })
+        Ok(Fields { path: format!("{}{key}.", self.path), map })
     }
 
     /// Reads the objects of the list at a key.
-    pub(crate) fn objects(&self, key: &str) -> Result<Vec<JsonFields<'a>>, String> {
+    pub(crate) fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, String> {
         let list = self.needed(key)?.as_array().ok_or_else(|| self.fault(key, "a list"))?;
         let objects = list.iter().enumerate().map(|(n, value)| {
             let path = format!("{}{key}[{n}]", self.path);
             let map = value.as_object().ok_or_else(|| format!("{path} is {}: it must be an object", kind(value)))?;
-            Ok(JsonFields { path: path + ".", map })
+            Ok(Fields { path: path + ".", map })
         });
         objects.collect()
     }
@@ -227,16 +233,14 @@ impl<'a> JsonFields<'a> {
 
     /// Reads the number at the end of a value of an enumeration.
     pub(crate) fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
-        let digits = self.enum_name(key, prefix)?;
-        let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        let number = if plain { digits.parse().ok() } else { None };
-        number.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
+        decimal(self.enum_name(key, prefix)?).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
-/// Converts a number; null is NaN.
+/// Converts a number; null is NaN, and the greatest number is infinite.
 pub(crate) fn float(value: &Value) -> Option<f64> {
-    if value.is_null() { Some(f64::NAN) } else { value.as_f64() }
+    let number = if value.is_null() { f64::NAN } else { value.as_f64()? };
+    Some(if number.abs() == f64::MAX { 2.0 * number } else { number })
 }
 
 /// Converts a whole number, which may be written with a decimal point.
@@ -496,9 +500,9 @@ mod tests {
         }) else {
             return;
         };
-        let a = JsonFields::new(&map).object("a").unwrap();
+        let a = Fields::new(&map).object("a").unwrap();
         let faults =
-            [JsonFields::new(&map).object("z").err(), a.objects("b").err(), a.object("c").err(), a.objects("d").err()];
+            [Fields::new(&map).object("z").err(), a.objects("b").err(), a.object("c").err(), a.objects("d").err()];
         let expected = [
             "z is missing",
             "a.b[1] is 7: it must be an object",
@@ -507,7 +511,7 @@ mod tests {
         ];
         assert_eq!(faults, expected.map(|text| Some(text.into())));
         let Some(Value::Object(first)) = map["a"]["b"].get(0) else { return };
-        let first = JsonFields { path: "a.b[0].".into(), map: first };
+        let first = Fields { path: "a.b[0].".into(), map: first };
         assert_eq!(first.count("n").unwrap_err(), "a.b[0].n is -1: it must be at least 0");
         assert_eq!(first.count("x").unwrap_err(), "a.b[0].x is 1.5: it must be a whole number");
         assert_eq!(first.text("t").unwrap_err(), "a.b[0].t is 5: it must be a text");

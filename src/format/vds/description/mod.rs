@@ -49,11 +49,11 @@ pub(crate) struct LayoutDescriptor {
     /// Chunks of two dimensions are longer by this factor; brick * multiplier is at most 4096.
     pub multiplier_2d: u64,
     /// The coarsest LOD: 0 to 12.
-    pub lods: u32,
+    pub lods: u64,
     /// Whether chunks of two dimensions have LODs, too.
     pub lods_2d: bool,
     /// The dimension that keeps all samples at every LOD.
-    pub full_resolution: Option<usize>,
+    pub full_resolution: Option<u64>,
 }
 
 /// One dimension.
@@ -204,7 +204,7 @@ pub(crate) fn element_type(kind: &str) -> (&str, usize) {
 /// The longest side of a chunk, two-dimensional ones included.
 const MAX_CHUNK_SIDE: u64 = 4096;
 /// The coarsest LOD.
-const MAX_LODS: u32 = 12;
+const MAX_LODS: u64 = 12;
 /// The bounds of samples along an axis, and of values for a trace.
 const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 
@@ -279,9 +279,9 @@ impl LayoutDescriptor {
             }
         }
         within(self.multiplier_2d, 1..=MAX_CHUNK_SIDE / brick, "layoutDescriptor.brickSize2DMultiplier")?;
-        within(self.lods.into(), 0..=MAX_LODS.into(), "layoutDescriptor.lodLevels")?;
+        within(self.lods, 0..=MAX_LODS, "layoutDescriptor.lodLevels")?;
         match self.full_resolution {
-            Some(dimension) if dimension >= axes => {
+            Some(dimension) if dimension >= axes as u64 => {
                 let key = "layoutDescriptor.fullResolutionDimension";
                 Err(format!("{key} is {dimension}: there are only {axes} axes"))
             }

@@ -1,33 +1,37 @@
-//! Parser of `VDSObject`, the older description: nested objects with fields, as text.
+//! Parser of `VDSObject`, the older description: nested objects with fields, as text. Its values become JSON, so that the
+//! readers of `VolumeDataLayout` read them, too.
 
-use std::collections::HashMap;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
 
-use serde_json::Value;
-
+use super::json::{Fields, metadata_entry};
 use super::{
-    AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MetadataEntry, MetadataValue, SampleFormat,
-    element_type, warn,
+    AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MetadataEntry, SampleFormat, element_type,
 };
-use crate::format::bytes::check_values;
+use crate::format::bytes::{check_values, decimal};
 
 /// Chunks of two dimensions are longer by this factor, which the object does not contain.
 const MULTIPLIER_2D: u64 = 4;
 /// The code of the per-trace channel mapping.
-const PER_TRACE: &str = "1976800267773298824";
+const PER_TRACE: u64 = 1_976_800_267_773_298_824;
+/// The list of the channels after the first.
+const CHANNELS: &str = "VolumeDataChannelDescriptor";
 
 /// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = parse_text(text)?;
-    let fields = ObjectFields { path: String::new(), items: &object.items };
+    let fields = Fields::new(&object.fields);
     let count = fields.enum_number("Dimensions", "HUEDIMENSION_")?;
-    let count = usize::try_from(count).ok().filter(|count| *count <= MAX_DIMENSIONS);
-    let count = count.ok_or_else(|| fields.fault("Dimensions", "at most 6"))?;
+    if count > MAX_DIMENSIONS as u64 {
+        return Err(fields.fault("Dimensions", "at most 6"));
+    }
     let axes = (0..count).map(|dimension| axis(&fields, dimension)).collect::<Result<_, _>>()?;
     let mut channels = vec![primary(&fields)?];
-    if let Some(Item::Many(list)) = object.items.get("VolumeDataChannelDescriptor") {
-        for (number, items) in list.iter().enumerate() {
-            channels.push(channel(&ObjectFields { path: format!("VolumeDataChannelDescriptor[{number}]."), items })?);
+    if fields.get(CHANNELS).is_some_and(Value::is_array) {
+        for fields in fields.objects(CHANNELS)? {
+            channels.push(channel(&fields)?);
         }
     }
     let mut warnings = Vec::new();
@@ -50,9 +54,9 @@ fn with_key_of_object(fault: &str) -> String {
         (_, Some((axis, key)), _) => format!("Dimension{axis}{}", capitalised(key)),
         (_, _, Some((0, "components"))) => "VoxelComponents".to_owned(),
         (_, _, Some((0, key))) => capitalised(key),
-        (_, _, Some((channel, key))) => format!("VolumeDataChannelDescriptor[{}].{}", channel - 1, capitalised(key)),
+        (_, _, Some((channel, key))) => format!("{CHANNELS}[{}].{}", channel - 1, capitalised(key)),
         ("axisDescriptors", ..) => "Dimensions".to_owned(),
-        ("channelDescriptors", ..) => "VolumeDataChannelDescriptor".to_owned(),
+        ("channelDescriptors", ..) => CHANNELS.to_owned(),
         ("layoutDescriptor.brickSize", ..) => "FullVCSize".to_owned(),
         ("layoutDescriptor.lodLevels", ..) => "LODLevels".to_owned(),
         (key, ..) => capitalised(key.rsplit('.').next().unwrap_or(key)),
@@ -65,39 +69,33 @@ fn capitalised(key: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-fn layout(fields: &ObjectFields<'_>) -> Result<LayoutDescriptor, String> {
-    let forced = fields.flag("ForceFullResolutionDimension");
-    let dimension = || {
-        let dimension = fields.count("FullResolutionDimension")?;
-        Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
-    };
+fn layout(fields: &Fields<'_>) -> Result<LayoutDescriptor, String> {
+    let is_forced = flag(fields, "ForceFullResolutionDimension");
     Ok(LayoutDescriptor {
         brick: fields.enum_number("FullVCSize", "HUEVCSIZE_")?,
         negative_margin: fields.count("NegativeMargin")?,
         positive_margin: fields.count("PositiveMargin")?,
         multiplier_2d: MULTIPLIER_2D,
         lods: lods(fields)?,
-        lods_2d: fields.flag("Create2DLODs"),
-        full_resolution: forced.then(dimension).transpose()?,
+        lods_2d: flag(fields, "Create2DLODs"),
+        full_resolution: is_forced.then(|| fields.count("FullResolutionDimension")).transpose()?,
     })
 }
 
 /// Reads the coarsest LOD, `LODLevel2`; without a number only LOD 0 exists.
-fn lods(fields: &ObjectFields<'_>) -> Result<u32, String> {
-    let number = match fields.items.get("LODLevels") {
-        None => return Ok(0),
-        Some(Item::Number(number)) => Some(*number),
-        Some(Item::Text(text)) => text.strip_prefix("LODLevel"),
-        Some(_) => None,
+fn lods(fields: &Fields<'_>) -> Result<u64, String> {
+    let number = match fields.get("LODLevels") {
+        None => Some(0),
+        Some(Value::String(text)) if text == "LODLevel" => Some(0),
+        Some(Value::String(text)) => text.strip_prefix("LODLevel").and_then(decimal),
+        Some(number) => number.as_u64(),
     };
-    let number = number.and_then(|number| if number.is_empty() { Some(0) } else { plain(number) });
-    let number = number.ok_or_else(|| fields.fault("LODLevels", "one of LODLevel..."))?;
-    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+    number.ok_or_else(|| fields.fault("LODLevels", "one of LODLevel..."))
 }
 
-fn axis(fields: &ObjectFields<'_>, dimension: usize) -> Result<AxisDescriptor, String> {
+fn axis(fields: &Fields<'_>, dimension: u64) -> Result<AxisDescriptor, String> {
     let key = |what: &str| format!("Dimension{dimension}{what}");
-    let [min, max] = fields.pair(&key("Coordinate"))?;
+    let [min, max] = pair(fields, &key("Coordinate"))?;
     Ok(AxisDescriptor {
         name: fields.text(&key("Name"))?,
         unit: fields.text(&key("Unit"))?,
@@ -107,222 +105,120 @@ fn axis(fields: &ObjectFields<'_>, dimension: usize) -> Result<AxisDescriptor, S
     })
 }
 
-/// Reads the primary channel, whose properties are those of the object.
-fn primary(fields: &ObjectFields<'_>) -> Result<Channel, String> {
-    let discrete = fields.flag("DiscreteData");
+/// Reads the primary channel: its properties are fields of the object itself.
+fn primary(fields: &Fields<'_>) -> Result<Channel, String> {
+    let discrete = flag(fields, "DiscreteData");
     let channel = Channel {
         name: fields.text("ValueName")?,
         unit: fields.text("ValueUnit")?,
-        format: format(fields, "VoxelFormat")?,
-        components: components(fields, "VoxelComponents")?,
         discrete,
         renderable: true,
         lossy_allowed: !discrete,
         ..Channel::default()
     };
-    with_values(channel, fields)
+    with_values(channel, fields, "Voxel")
 }
 
 /// Reads one of the other channels.
-fn channel(fields: &ObjectFields<'_>) -> Result<Channel, String> {
-    let mapping = fields.items.get("ChannelMapping");
-    let per_trace = matches!(mapping, Some(Item::Number(PER_TRACE)));
-    let values = || if fields.items.contains_key("MappedValues") { fields.count("MappedValues") } else { Ok(1) };
+fn channel(fields: &Fields<'_>) -> Result<Channel, String> {
+    let is_per_trace = fields.get("ChannelMapping").and_then(Value::as_u64) == Some(PER_TRACE);
+    let values = || fields.get("MappedValues").map_or(Ok(1), |_| fields.count("MappedValues"));
     let channel = Channel {
         name: fields.text("Name")?,
         unit: fields.text("Unit")?,
-        format: format(fields, "Format")?,
-        components: components(fields, "Components")?,
-        per_trace: per_trace.then(values).transpose()?,
-        discrete: fields.flag("Discrete"),
-        renderable: fields.flag("Renderable"),
-        lossy_allowed: fields.flag("AllowLossyCompression"),
+        per_trace: is_per_trace.then(values).transpose()?,
+        discrete: flag(fields, "Discrete"),
+        renderable: flag(fields, "Renderable"),
+        lossy_allowed: flag(fields, "AllowLossyCompression"),
         ..Channel::default()
     };
-    with_values(channel, fields)
+    with_values(channel, fields, "")
 }
 
-fn format(fields: &ObjectFields<'_>, key: &str) -> Result<SampleFormat, String> {
-    let format = fields.enum_name(key, "HUEVOXELFORMAT_")?;
-    let name = if format == "1BIT" { "1Bit" } else { format };
-    SampleFormat::from_name(name).ok_or_else(|| fields.fault(key, "a known one"))
-}
-
-fn components(fields: &ObjectFields<'_>, key: &str) -> Result<u64, String> {
-    if fields.items.contains_key(key) { fields.enum_number(key, "HUEVOXELCOMPONENTS_") } else { Ok(1) }
-}
-
-/// Adds the properties of values, which all channels have under the same keys.
-fn with_values(channel: Channel, fields: &ObjectFields<'_>) -> Result<Channel, String> {
-    let value_range = fields.pair("ValueRange")?;
-    let no_value = fields.flag("UseNoValue").then(|| fields.float("NoValue").map(|value| value.unwrap_or(f32::NAN)));
-    let no_value = no_value.transpose()?;
-    let (scale, offset) = (fields.float("IntegerScale")?, fields.float("IntegerOffset")?);
-    let [least, most] = value_range;
-    // the greatest code stands for NoValue
+/// Adds the properties that all channels have; the keys of the first two begin with `prefix`.
+fn with_values(channel: Channel, fields: &Fields<'_>, prefix: &str) -> Result<Channel, String> {
+    let (format_key, components_key) = (format!("{prefix}Format"), format!("{prefix}Components"));
+    let name = fields.enum_name(&format_key, "HUEVOXELFORMAT_")?;
+    let format = SampleFormat::from_name(if name == "1BIT" { "1Bit" } else { name });
+    let format = format.ok_or_else(|| fields.fault(&format_key, "a known one"))?;
+    let components = fields.get(&components_key);
+    let components = components.map_or(Ok(1), |_| fields.enum_number(&components_key, "HUEVOXELCOMPONENTS_"))?;
+    let value_range @ [least, most] = pair(fields, "ValueRange")?;
+    let no_value = flag(fields, "UseNoValue").then(|| fields.float("NoValue", f32::NAN)).transpose()?;
+    // the greatest code means NoValue
     let steps = |steps: u16| f32::from(if no_value.is_some() { steps - 1 } else { steps });
-    let (usual_scale, usual_offset) = match channel.format {
+    let (usual_scale, usual_offset) = match format {
         SampleFormat::U8 => ((most - least) / steps(0xff), least),
         SampleFormat::U16 => ((most - least) / steps(0xffff), least),
         _ => (1.0, 0.0),
     };
     Ok(Channel {
+        format,
+        components,
         value_range,
         no_value,
-        integer_scale: scale.unwrap_or(usual_scale),
-        integer_offset: offset.unwrap_or(usual_offset),
+        integer_scale: fields.float("IntegerScale", usual_scale)?,
+        integer_offset: fields.float("IntegerOffset", usual_offset)?,
         ..channel
     })
 }
 
+/// Reads a boolean: false if the key is missing, and true for all but FALSE.
+fn flag(fields: &Fields<'_>, key: &str) -> bool {
+    fields.get(key).is_some_and(|value| value.as_str() != Some("FALSE"))
+}
+
+/// Reads the pair `{Min; Max}`; missing numbers are NaN.
+fn pair(fields: &Fields<'_>, key: &str) -> Result<[f32; 2], String> {
+    if fields.get(key).is_none() {
+        return Ok([f32::NAN; 2]);
+    }
+    let ends = fields.object(key)?;
+    Ok([ends.float("Min", f32::NAN)?, ends.float("Max", f32::NAN)?])
+}
+
 /// Reads a metadata entry. An invalid one becomes a warning, since the data can be read without it.
-fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> MetadataEntry {
-    let fields = ObjectFields { path: String::new(), items: &object.items };
-    let text = |key: &str| fields.text(key).unwrap_or_default();
-    let (category, name, kind) = (text("Category"), text("Name"), text("Type"));
-    let value = object.items.get("Value");
-    let value = metadata_value(&kind, value).unwrap_or_else(|| {
-        if matches!(element_type(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
-            warn(warnings, || {
-                format!(
-                    "metadata {number} \"{category}\" \"{name}\" is no {kind}: its value is missing or of another type"
-                )
-            });
+fn entry(number: usize, object: &Object, warnings: &mut Vec<String>) -> MetadataEntry {
+    let fields = Fields::new(&object.fields);
+    let [category, name, kind] = ["Category", "Name", "Type"].map(|key| fields.text(key).unwrap_or_default());
+    let found = object.fields.get("Value");
+    let value = match (found, element_type(&kind)) {
+        // null would be NaN
+        (None, _) => json!({}),
+        (Some(Value::Object(vector)), (_, length @ 2..)) => {
+            ["X", "Y", "Z", "T"][..length].iter().filter_map(|axis| vector.get(*axis).cloned()).collect()
         }
-        MetadataValue::Other(kind, value.map(as_json).unwrap_or_default())
-    });
-    MetadataEntry { category, name, value }
-}
-
-/// Reads the value of a metadata entry; `None` if its type is unknown or does not fit.
-fn metadata_value(kind: &str, value: Option<&Item<'_>>) -> Option<MetadataValue> {
-    let (scalar, length) = element_type(kind);
-    match (scalar, length, value?) {
-        ("String", 1, Item::Text(text)) => Some(MetadataValue::Text(text.clone())),
-        ("BLOB", 1, Item::Blob(blob)) => Some(MetadataValue::Blob(blob.clone())),
-        ("Int", _, value) => Some(MetadataValue::Int(vector(length, value, |number| number.parse().ok())?)),
-        ("Float", _, value) => Some(MetadataValue::Float(vector(length, value, single)?)),
-        ("Double", _, value) => Some(MetadataValue::Double(vector(length, value, double)?)),
-        _ => None,
-    }
-}
-
-fn vector<T>(length: usize, value: &Item<'_>, element: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
-    let number = |item: &Item<'_>| match item {
-        Item::Number(number) => element(number),
-        _ => None,
+        (Some(blob), ("BLOB", _)) => blob.get(BLOB).cloned().unwrap_or_default(),
+        (Some(value), _) => value.clone(),
     };
+    let shown = || with_texts(found.cloned().unwrap_or_default());
+    metadata_entry(&format!("metadata {number}"), [category, name, kind], &value, shown, warnings)
+}
+
+/// Returns a value of an unknown type with texts in place of its numbers.
+fn with_texts(value: Value) -> Value {
     match value {
-        Item::One(items) if length > 1 => {
-            ["X", "Y", "Z", "T"][..length].iter().map(|axis| number(items.get(axis)?)).collect()
-        }
-        value if length == 1 => Some(vec![number(value)?]),
-        _ => None,
+        Value::Number(number) => number.to_string().into(),
+        Value::Array(list) => list.into_iter().map(with_texts).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, with_texts(value))).collect(),
+        other => other,
     }
 }
 
-/// Returns a value of an unknown type, as JSON.
-fn as_json(item: &Item<'_>) -> Value {
-    match item {
-        Item::Number(number) => Value::from(*number),
-        Item::Text(text) => Value::from(text.as_str()),
-        Item::Blob(blob) => Value::from(blob.as_slice()),
-        Item::One(items) => as_object(items),
-        Item::Many(list) => list.iter().map(as_object).collect(),
-    }
+/// Converts a number to JSON; a word that is not a number becomes a text. Numbers that are not finite have the spelling of C
+/// libraries.
+fn number(text: &str) -> Value {
+    let negative = || text.parse().ok().filter(|number: &i64| *number < 0);
+    let whole = text.parse::<u64>().ok().map(Value::from).or_else(|| negative().map(Value::from));
+    whole.unwrap_or_else(|| match double(text) {
+        None => text.into(),
+        // JSON has no infinity: its readers take the greatest number for it
+        Some(number) if number.is_infinite() => f64::MAX.copysign(number).into(),
+        Some(number) => number.into(),
+    })
 }
 
-fn as_object(items: &Items<'_>) -> Value {
-    let mut sorted: Vec<_> = items.iter().map(|(key, item)| ((*key).to_owned(), as_json(item))).collect();
-    sorted.sort_by(|a, b| a.0.cmp(&b.0));
-    sorted.into_iter().collect()
-}
-
-/// The items of an object.
-pub(crate) struct ObjectFields<'a> {
-    /// The path of the object in errors, with a dot.
-    pub path: String,
-    pub items: &'a Items<'a>,
-}
-
-impl ObjectFields<'_> {
-    /// Returns an error that says what the value of a key must be.
-    pub(crate) fn fault(&self, key: &str, must: &str) -> String {
-        let is = match self.items.get(key) {
-            None => return format!("{}{key} is missing", self.path),
-            Some(Item::Number(number)) if number.len() <= 100 => (*number).to_owned(),
-            Some(Item::Text(text)) if text.len() <= 100 => format!("\"{text}\""),
-            Some(_) => "something else".into(),
-        };
-        format!("{}{key} is {is}: it must be {must}", self.path)
-    }
-
-    /// Reads a string; empty if the key is missing.
-    pub(crate) fn text(&self, key: &str) -> Result<String, String> {
-        match self.items.get(key) {
-            None => Ok(String::new()),
-            Some(Item::Text(text)) => Ok(text.clone()),
-            Some(_) => Err(self.fault(key, "a text")),
-        }
-    }
-
-    /// Reads a boolean: false if the key is missing, and true for all but FALSE.
-    pub(crate) fn flag(&self, key: &str) -> bool {
-        match self.items.get(key) {
-            None => false,
-            Some(Item::Text(text)) => text != "FALSE",
-            Some(_) => true,
-        }
-    }
-
-    /// Reads a whole number.
-    pub(crate) fn count(&self, key: &str) -> Result<u64, String> {
-        let number = match self.items.get(key) {
-            Some(Item::Number(number)) => plain(number),
-            _ => None,
-        };
-        number.ok_or_else(|| self.fault(key, "a whole number of at least 0"))
-    }
-
-    /// Reads a number; `None` if the key is missing.
-    pub(crate) fn float(&self, key: &str) -> Result<Option<f32>, String> {
-        match self.items.get(key) {
-            None => Ok(None),
-            Some(Item::Number(number)) => single(number).map(Some).ok_or_else(|| self.fault(key, "a number")),
-            Some(_) => Err(self.fault(key, "a number")),
-        }
-    }
-
-    /// Reads the pair `{Min; Max}`; missing ones are NaN.
-    pub(crate) fn pair(&self, key: &str) -> Result<[f32; 2], String> {
-        match self.items.get(key) {
-            None => Ok([f32::NAN; 2]),
-            Some(Item::One(items)) => {
-                let ends = ObjectFields { path: format!("{}{key}.", self.path), items };
-                Ok([ends.float("Min")?.unwrap_or(f32::NAN), ends.float("Max")?.unwrap_or(f32::NAN)])
-            }
-            Some(_) => Err(self.fault(key, "a Min and a Max")),
-        }
-    }
-
-    /// Reads the value of an enumeration without the prefix that all its values have.
-    pub(crate) fn enum_name(&self, key: &str, prefix: &str) -> Result<&str, String> {
-        let name = match self.items.get(key) {
-            Some(Item::Text(text)) => text.strip_prefix(prefix),
-            _ => None,
-        };
-        name.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
-    }
-
-    /// Reads the number at the end of a value of an enumeration.
-    pub(crate) fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
-        let digits = Some(self.enum_name(key, prefix)?).filter(|digits| !digits.is_empty());
-        digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
-    }
-}
-
-/// Parses a number; those that are not finite are spelled as C libraries write them.
-pub(crate) fn double(number: &str) -> Option<f64> {
+fn double(number: &str) -> Option<f64> {
     number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
         infinite if infinite.starts_with("1.#INF") => {
             Some(if number.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
@@ -332,43 +228,23 @@ pub(crate) fn double(number: &str) -> Option<f64> {
     })
 }
 
-pub(crate) fn single(number: &str) -> Option<f32> {
-    number.parse().ok().or_else(|| double(number).map(|number| number as f32))
-}
-
-/// Parses a number of digits only.
-pub(crate) fn plain(number: &str) -> Option<u64> {
-    number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
-}
-
-/// The deepest nesting of objects, and of values.
+/// The deepest nesting of objects and values.
 const DEEPEST: usize = 64;
-
-/// The fields of an object or of a compound value; of two with the same key the last one counts.
-pub(crate) type Items<'a> = HashMap<&'a str, Item<'a>>;
-
-/// The value of a field.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Item<'a> {
-    /// The text of a number.
-    Number(&'a str),
-    Text(String),
-    Blob(Vec<u8>),
-    One(Items<'a>),
-    Many(Vec<Items<'a>>),
-}
+/// A BLOB becomes a JSON object with this key, and base64 as its value.
+const BLOB: &str = "base64";
 
 /// An object.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Object<'a> {
+#[derive(Debug, Default, PartialEq)]
+struct Object {
     /// The name of its parent's list that contains it.
-    pub list: String,
-    pub items: Items<'a>,
-    pub children: Vec<Object<'a>>,
+    list: String,
+    /// The values by key; of two with the same key the last one counts.
+    fields: Map<String, Value>,
+    children: Vec<Object>,
 }
 
 /// Parses an object; text after it is ignored.
-fn parse_text(text: &[u8]) -> Result<Object<'_>, String> {
+fn parse_text(text: &[u8]) -> Result<Object, String> {
     let mut reader = Reader { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), at: 0 };
     if reader.name() != Some("CreateObj") {
         return Err("it does not begin with CreateObj".into());
@@ -400,7 +276,7 @@ impl<'a> Reader<'a> {
         if self.accept(byte) { Ok(()) } else { Err(format!("a `{}` is missing", char::from(byte))) }
     }
 
-    /// Reads the longest run of bytes for which `belongs` is true.
+    /// Reads the longest run of bytes for which `belongs` returns true.
     fn run(&mut self, belongs: impl Fn(u8) -> bool) -> Option<&'a str> {
         self.peek()?;
         let rest = self.text.get(self.at..)?;
@@ -413,7 +289,7 @@ impl<'a> Reader<'a> {
         self.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// Reads a number, also a non-finite one as C libraries write it: `-1.#IND`, `-nan(ind)`.
+    /// Reads a number, also one that is not finite as C libraries write it: `-1.#IND`, `-nan(ind)`.
     fn number(&mut self) -> Result<&'a str, String> {
         let belongs = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.#()".contains(&byte);
         self.run(belongs).ok_or_else(|| "a value is missing".to_owned())
@@ -439,10 +315,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the arguments of `CreateObj` and the body.
-    fn object(&mut self, depth: usize) -> Result<Object<'a>, String> {
-        if depth == DEEPEST {
-            return Err("objects are nested too deeply".into());
-        }
+    fn object(&mut self, depth: usize) -> Result<Object, String> {
         self.expect(b'(')?;
         self.string()?;
         self.expect(b',')?;
@@ -451,66 +324,60 @@ impl<'a> Reader<'a> {
         self.run(|byte| byte.is_ascii_digit() || byte == b'-').ok_or_else(|| "an id is missing".to_owned())?;
         self.expect(b')')?;
         self.expect(b'{')?;
-        let mut object = Object { list, ..Object::default() };
+        Ok(Object { list, ..self.body(depth)? })
+    }
+
+    /// Reads fields and objects up to the closing `}`.
+    fn body(&mut self, depth: usize) -> Result<Object, String> {
+        if depth >= DEEPEST {
+            return Err("objects or values are nested too deeply".into());
+        }
+        let mut object = Object::default();
         while !self.accept(b'}') {
             let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
-            match self.peek() {
-                Some(b'(') if key == "CreateObj" => object.children.push(self.object(depth + 1)?),
-                _ => {
-                    object.items.insert(key, self.item(depth)?);
-                }
+            if key == "CreateObj" && self.peek() == Some(b'(') {
+                object.children.push(self.object(depth + 1)?);
+            } else {
+                object.fields.insert(key.to_owned(), self.value(depth)?);
             }
         }
         Ok(object)
     }
 
     /// Reads the value after a key.
-    fn item(&mut self, depth: usize) -> Result<Item<'a>, String> {
+    fn value(&mut self, depth: usize) -> Result<Value, String> {
         if self.accept(b':') {
             self.expect(b'{')?;
             return self.compound(depth + 1);
         }
         self.expect(b'=')?;
-        let item = match self.peek() {
-            Some(b'"') => Item::Text(self.string()?),
+        let value = match self.peek() {
+            Some(b'"') => self.string()?.into(),
             _ => match self.number()? {
-                "N" if self.accept(b':') => Item::Blob(self.blob()?),
-                number => Item::Number(number),
+                "N" if self.accept(b':') => json!({BLOB: STANDARD.encode(self.blob()?)}),
+                text => number(text),
             },
         };
         self.expect(b';')?;
-        Ok(item)
+        Ok(value)
     }
 
     /// Reads a compound value, or a list of them, whose `{` has been read.
-    fn compound(&mut self, depth: usize) -> Result<Item<'a>, String> {
+    fn compound(&mut self, depth: usize) -> Result<Value, String> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            return Ok(Item::One(self.fields(depth)?));
+            return Ok(self.body(depth)?.fields.into());
         }
         let count = self.number()?;
         let mut list = Vec::new();
         while self.accept(b',') {
             self.expect(b'{')?;
-            list.push(self.fields(depth + 1)?);
+            list.push(Value::from(self.body(depth + 1)?.fields));
         }
         self.expect(b'}')?;
         if count.parse() != Ok(list.len()) {
             return Err(format!("a list of {} is said to have {count}", list.len()));
         }
-        Ok(Item::Many(list))
-    }
-
-    /// Reads fields up to the closing `}`.
-    fn fields(&mut self, depth: usize) -> Result<Items<'a>, String> {
-        if depth >= DEEPEST {
-            return Err("values are nested too deeply".into());
-        }
-        let mut items = Items::new();
-        while !self.accept(b'}') {
-            let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
-            items.insert(key, self.item(depth)?);
-        }
-        Ok(items)
+        Ok(list.into())
     }
 
     /// Reads a number of bytes, and the bytes in hexadecimal digits.
@@ -539,6 +406,8 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MetadataValue;
+    use super::super::json::float;
     use super::super::tests::FULL_OBJECT;
     use super::*;
 
@@ -627,11 +496,8 @@ mod tests {
         for (from, to, fault) in [
             ("Dimension1Size=50;", "Dimension1Size=0;", "Dimension1Size is 0: there must be at least 1"),
             ("Dimension1Size=50;", "", "Dimension1Size is missing"),
-            (
-                "Dimension1Size=50;",
-                "Dimension1Size=-5;",
-                "Dimension1Size is -5: it must be a whole number of at least 0",
-            ),
+            ("Dimension1Size=50;", "Dimension1Size=-5;", "Dimension1Size is -5: it must be at least 0"),
+            ("Dimension1Size=50;", "Dimension1Size=x;", "Dimension1Size is \"x\": it must be a whole number"),
             ("HUEDIMENSION_3", "HUEDIMENSION_7", "Dimensions is \"HUEDIMENSION_7\": it must be at most 6"),
             ("HUEDIMENSION_3", "HUEDIMENSION_1", "axes"),
             ("HUEDIMENSION_3", "HUEDIMENSION_4", "Dimension3Size is 0: there must be at least 1"),
@@ -644,7 +510,7 @@ mod tests {
             ("COMPONENTS_2", "COMPONENTS_3", "VolumeDataChannelDescriptor[1].Components is 3: it must be 1, 2 or 4"),
             ("LODLevel2", "LODLevel13", "LODLevels is 13: there must be at most 12"),
             ("LODLevel2", "Level2", "LODLevels is \"Level2\": it must be one of LODLevel..."),
-            ("Min=-1.5", "Min=low", "ValueRange.Min is low: it must be a number"),
+            ("Min=-1.5", "Min=low", "ValueRange.Min is \"low\": it must be a number"),
             ("PositiveMargin=3", "PositiveMargin=64", "PositiveMargin is 64: it must be less than half a brick of 128"),
         ] {
             let found = changed(from, to).map_or_else(|fault| fault, |_| "none".into());
@@ -711,9 +577,12 @@ mod tests {
         assert!(spelled[..4].iter().all(|number| number.is_some_and(f64::is_nan)));
         let infinity = f64::INFINITY;
         assert_eq!(spelled[4..], [Some(infinity), Some(-infinity), Some(infinity), None]);
+        let read = ["-1.#INF", "1.#INF", "-0", "0", "-7", "1e300"].map(|text| float(&number(text)).unwrap());
+        assert_eq!(read, [-infinity, infinity, 0.0, 0.0, -7.0, 1e300]);
+        assert!(read[2].is_sign_negative() && float(&number("nan")).is_some_and(f64::is_nan));
     }
 
-    fn body(text: &str) -> Result<Object<'_>, String> {
+    fn body(text: &str) -> Result<Object, String> {
         parse_text(text.as_bytes())
     }
 
@@ -729,20 +598,13 @@ mod tests {
         assert!(text_fault(text).starts_with("a value is missing"), "{}", text_fault(text));
         let text = text.replace("f={};", "h:{}CreateObj(\"B\",\"List\",2){a=1;a=2;CreateObj(\"C\",\"\",3){}}}rest \0");
         let found = body(&text).unwrap();
-        let number = |key: &'static str, text: &'static str| Items::from([(key, Item::Number(text))]);
-        let d = Items::from([("X", Item::Number("1")), ("Y", Item::One(Items::from([("Z", Item::Text("z".into()))])))]);
-        let items = Items::from([
-            ("a", Item::Number("-1.5e3")),
-            ("b", Item::Text("x\"\\y".into())),
-            ("c", Item::Blob(vec![0, 0xff, 0xa0])),
-            ("d", Item::One(d)),
-            ("e", Item::Many(vec![number("k", "1"), Items::new()])),
-            ("g", Item::Blob(vec![])),
-            ("h", Item::One(Items::new())),
-        ]);
-        assert_eq!(found.items, items);
+        let fields = json!({
+            "a": -1500.0, "b": "x\"\\y", "c": {"base64": "AP+g"}, "d": {"X": 1, "Y": {"Z": "z"}}, "e": [{"k": 1}, {}],
+            "g": {"base64": ""}, "h": {},
+        });
+        assert_eq!(Value::from(found.fields), fields);
         let [child] = found.children.as_slice() else { panic!("{} children", found.children.len()) };
-        assert_eq!((child.list.as_str(), &child.items), ("List", &number("a", "2")));
+        assert_eq!((child.list.as_str(), &child.fields["a"], child.fields.len()), ("List", &json!(2), 1));
         assert_eq!(child.children.len(), 1);
     }
 
@@ -751,7 +613,7 @@ mod tests {
         let mut text = b"CreateObj(\"A\",\"\",1){a=\"%\";}".to_vec();
         let percent = text.iter().position(|byte| *byte == b'%').unwrap();
         text[percent] = 0xb5;
-        assert_eq!(parse_text(&text).unwrap().items["a"], Item::Text("\u{fffd}".into()));
+        assert_eq!(parse_text(&text).unwrap().fields["a"], "\u{fffd}");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The layout of OpenVDS in object stores, here a folder: an object for the description, one for the list of layers,
 //! and one for each chunk.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,11 +9,9 @@ use serde_json::{Map, Value};
 use super::cloud_metadata::{ChunkObjects, MetadataPages, ObjectMetadata};
 use super::{
     ChunkMetadata, ChunkTable, CompressionMethod, Content, DescriptionText, MAX_DESCRIPTION_BYTES, Record, StoredLayer,
-    Syntax,
 };
 use crate::format::FormatError;
-use crate::format::bytes::check_values;
-use crate::memory::try_zeroed;
+use crate::format::bytes::{decimal, json_text, read_bytes};
 use crate::source::{Blocking, Folder, IndexCache, Source, SourceError};
 use crate::volume::ObjectName;
 
@@ -24,8 +21,6 @@ pub(crate) const LAYOUT: &str = "VolumeDataLayout";
 pub(crate) const STATUS: &str = "LayerStatus";
 /// Copies of a dataset may have this extension on both names.
 pub(crate) const EXTENSION: &str = ".json";
-/// Bytes of a cached chunk.
-const CHUNK_OBJECT_BYTES: usize = size_of::<ChunkObject>();
 
 /// An open folder.
 pub(crate) struct Cloud {
@@ -33,66 +28,57 @@ pub(crate) struct Cloud {
     cache: Arc<IndexCache>,
     tags: Arc<ObjectMetadata>,
     status: Vec<Map<String, Value>>,
-    /// The index in `status` of each layer; of several with one name the first.
-    by_name: HashMap<String, usize>,
 }
 
 impl Cloud {
     /// Reads the list of layers.
     pub(crate) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
-        let text = read_layer_status(&*folder)?;
-        check_values(&text, b",[{").map_err(damaged)?;
-        let json = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-        let Value::Array(records) = json else { return Err(damaged("it is no list".into())) };
-        let status = records.into_iter().map(|record| match record {
-            Value::Object(record) => Ok(record),
-            other => Err(damaged(format!("{other} is no description of a layer"))),
-        });
-        let status: Vec<_> = status.collect::<Result<_, _>>()?;
-        let mut by_name = HashMap::new();
-        for (number, record) in status.iter().enumerate() {
-            by_name.entry(name_of(record).to_owned()).or_insert(number);
+        let (name, length) = find_object(&*folder, STATUS)?;
+        if length > MAX_DESCRIPTION_BYTES {
+            return Err(damaged(format!("it has {length} bytes")));
         }
+        let text = read_bytes(&*folder, &name, 0, length)?.ok_or_else(|| absent(&name))?;
+        let text = json_text(&text).map_err(damaged)?;
+        let status: Vec<Map<_, _>> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
         let tags = Arc::new(ObjectMetadata::new(Arc::clone(&folder), Arc::clone(&cache)));
-        Ok(Self { folder, cache, tags, status, by_name })
+        Ok(Self { folder, cache, tags, status })
     }
 
     /// Returns the text of the description.
     pub(crate) fn text(&self) -> Result<DescriptionText, FormatError> {
         let (name, length) = find_object(&*self.folder, LAYOUT)?;
         let source = Arc::clone(&self.folder) as Arc<dyn Source>;
-        let text = DescriptionText::new(source, name.as_str().into(), (0, length), Syntax::Json);
-        text.map_err(|e| FormatError::Damaged(format!("{name}: {e}")))
+        DescriptionText::new(source, name.as_str().into(), (0, length), true).map_err(|e| e.of(&name))
     }
 
-    /// Returns the names of all stored layers; OpenVDS computes the others, whose `produceStatus` is not Normal, from
-    /// these.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
-        let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
+    /// Returns the stored layers: the number of the record, and the name. OpenVDS computes the others from these; their
+    /// `produceStatus` is not Normal.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_stored = |record: &Map<String, Value>| match record.get("produceStatus") {
             Some(Value::String(status)) => status == "Normal",
             _ => true,
         };
-        self.status.iter().filter(stored).map(name_of)
+        let layers = self.status.iter().enumerate().filter(move |(_, record)| is_stored(record));
+        layers.map(|(number, record)| (number, name_of(record)))
     }
 
     /// Opens a stored layer, which has `chunks` chunks by its chunk grid.
-    pub(crate) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
-        let damaged = |why: String| FormatError::Damaged(why);
-        let record = self.by_name.get(name).and_then(|number| self.status.get(*number));
-        let record = record.ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;
+    pub(crate) fn layer(&self, number: usize, chunks: u64) -> Result<StoredLayer, FormatError> {
+        let record = &self.status[number];
+        let name = name_of(record);
         if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(damaged("its name is no name of a folder".into()));
+            return Err("its name is no name of a folder".into());
         }
         let method = match record.get("compressionMethod") {
             None => CompressionMethod::None,
             Some(Value::String(method)) => CompressionMethod::of_name(method)
                 .ok_or_else(|| FormatError::Unsupported(format!("compression method {method} is not known")))?,
-            Some(other) => return Err(damaged(format!("compressionMethod {other} is no name"))),
+            Some(other) => return Err(format!("compressionMethod {other} is no name").into()),
         };
         let number = |key: &str| match record.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_u64().map(Some).ok_or_else(|| damaged(format!("{key} {value} makes no sense"))),
+            Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("{key} {value} makes no sense")),
         };
         let stated = number("chunkCount")?;
         let pages = match record.get("hasChunkMetadataPages").and_then(Value::as_bool) {
@@ -100,7 +86,7 @@ impl Cloud {
                 let (size, bytes) = (number("chunkMetadataPageSize")?, number("chunkMetadataByteSize")?);
                 let directory = record.get("pageDirectory").filter(|value| !value.is_null());
                 let (folder, cache) = (Arc::clone(&self.folder), Arc::clone(&self.cache));
-                Some(MetadataPages::new(folder, cache, name, chunks, size, bytes, directory).map_err(damaged)?)
+                Some(MetadataPages::new(folder, cache, name, chunks, size, bytes, directory)?)
             }
             _ => None,
         };
@@ -119,11 +105,6 @@ impl Cloud {
     }
 }
 
-/// Returns the number of the chunk that has an object of this name.
-fn number_of(name: &str) -> Option<u64> {
-    name.parse().ok().filter(|number: &u64| number.to_string() == name)
-}
-
 /// Returns the layer's name in a record.
 fn name_of(record: &Map<String, Value>) -> &str {
     record.get("layerName").and_then(Value::as_str).unwrap_or("")
@@ -136,20 +117,11 @@ fn find_object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatE
             return Ok((name, length));
         }
     }
-    Err(FormatError::NotThisFormat(format!("there is no {name}")))
+    Err(absent(name))
 }
 
-/// Reads the list of layers.
-fn read_layer_status(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
-    let (name, length) = find_object(folder, STATUS)?;
-    if length > MAX_DESCRIPTION_BYTES {
-        return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
-    }
-    let mut text = try_zeroed(length as usize)?;
-    match folder.read_at(&name, 0, &mut text, Blocking::Yes)? {
-        true => Ok(text),
-        false => Err(FormatError::NotThisFormat(format!("there is no {name}"))),
-    }
+fn absent(name: &str) -> FormatError {
+    FormatError::NotThisFormat(format!("there is no {name}"))
 }
 
 /// The table of the chunks of one layer.
@@ -165,10 +137,7 @@ struct CloudTable {
 }
 
 /// The metadata and length of a chunk whose metadata is in no page.
-struct ChunkObject {
-    metadata: ChunkMetadata,
-    length: u64,
-}
+type ChunkObject = (ChunkMetadata, u64);
 
 impl CloudTable {
     fn object(&self, chunk: u64) -> ObjectName {
@@ -181,18 +150,17 @@ impl CloudTable {
         let (length, tag) = (self.folder.len(&object)?, self.tags.get(&object)?);
         let damaged = |why: &str| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         match (length, tag) {
-            (None, None) => Ok(ChunkObject { metadata: ChunkMetadata::default(), length: 0 }),
-            (None, Some(tag)) => match ChunkMetadata::of(&tag).content() {
-                Content::Stored => Err(damaged(&format!("{object} is not there, although there is metadata of it"))),
-                _ => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length: 0 }),
-            },
-            (Some(length), Some(tag)) => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length }),
+            (None, None) => Ok((ChunkMetadata::default(), 0)),
+            (None, Some(tag)) if tag.content() == Content::Stored => {
+                Err(damaged(&format!("{object} is not there, although there is metadata of it")))
+            }
+            (length, Some(tag)) => Ok((tag, length.unwrap_or(0))),
             // without metadata an object with bytes is data, since constant chunks have no bytes; any hash that stands
             // for data is right
             (Some(0), None) => Err(damaged(&format!(
                 "{object} has no bytes, and its value was in metadata that this copy of the dataset has lost"
             ))),
-            (Some(length), None) => Ok(ChunkObject { metadata: ChunkMetadata { hash: 1, levels: [0; 16] }, length }),
+            (Some(length), None) => Ok((ChunkMetadata { hash: 1, levels: [0; 16] }, length)),
         }
     }
 }
@@ -214,26 +182,27 @@ impl ChunkTable for CloudTable {
             None if blocking == Blocking::No => return Err(SourceError::WouldBlock.into()),
             None => {
                 let known = Arc::new(self.look_up(chunk)?);
-                self.cache.insert(key, &known, CHUNK_OBJECT_BYTES);
+                self.cache.insert(key, &known, size_of::<ChunkObject>());
                 known
             }
         };
-        Ok(Record { metadata: known.metadata, object, offset: 0, length: Some(known.length) })
+        let (metadata, length) = *known;
+        Ok(Record { metadata, object, offset: 0, length: Some(length) })
     }
 
-    fn object_of_its_own(&self, chunk: u64) -> Option<ObjectName> {
+    fn unread_object(&self, chunk: u64) -> Option<ObjectName> {
         let is_unknown = self.pages.is_none() && self.cache.get::<ChunkObject>((self.id, chunk, 0)).is_none();
         is_unknown.then(|| self.object(chunk))
     }
 
     fn check(&self, chunk: u64, record: &Record) -> Result<(), FormatError> {
         let Some(tag) = self.tags.get(&record.object)? else { return Ok(()) };
-        let (tag, record) = (ChunkMetadata::of(&tag), record.metadata);
+        let record = record.metadata;
         // not every writer stores the table of levels twice
         let levels = tag.levels == record.levels || [tag.levels, record.levels].contains(&[0; 16]);
         if self.pages.is_some() && (tag.hash != record.hash || !levels) {
             let why = "its metadata in the page and with the object are not the same: it was not written to the end";
-            return Err(FormatError::Damaged(format!("chunk {chunk}: {why}")));
+            return Err(format!("chunk {chunk}: {why}").into());
         }
         Ok(())
     }
@@ -248,12 +217,12 @@ impl ChunkTable for CloudTable {
         }
         self.objects.next_run(chunk, total, |visit| {
             self.folder.list(&self.layer, &mut |name, _| {
-                number_of(name).into_iter().for_each(&mut *visit);
+                decimal(name).into_iter().for_each(&mut *visit);
                 true
             })?;
             let below = format!("{}/", self.layer);
             self.tags.visit_listed(|object| {
-                object.strip_prefix(&below).and_then(number_of).into_iter().for_each(&mut *visit);
+                object.strip_prefix(&below).and_then(decimal).into_iter().for_each(&mut *visit);
             })
         })
     }

@@ -1,5 +1,5 @@
-//! Where the metadata of chunks in a folder of objects are: in pages, or with each chunk's object. And which chunks have an
-//! object.
+//! The metadata of chunks in a folder of objects: in pages, with the object of each chunk, or in a file that lists the
+//! metadata of all objects. Also finds out which chunks have an object.
 
 use std::io;
 use std::ops::Range;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ChunkMetadata;
 use crate::format::FormatError;
-use crate::format::bytes::{ByteReader, check_values};
-use crate::memory::try_zeroed;
+use crate::format::bytes::{ByteReader, json_text, read_bytes};
+use crate::format::extents::keep_least;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
 use crate::sync::Mutex;
 
-/// Bytes of a page that are read at a time.
+/// At most so many bytes of a page are read at a time, in whole records.
 const BLOCK: u64 = 16 << 10;
 /// Bytes of a record that begins with the size of the chunk: 4 and 24 bytes of metadata.
 const SIZED: u64 = 28;
@@ -71,26 +71,20 @@ impl MetadataPages {
                 _ => return Ok((ChunkMetadata::default(), Some(0))),
             },
         };
-        let mut record = [0; SIZED as usize];
-        let record = &mut record[..self.bytes as usize];
-        let mut at = chunk % self.size * self.bytes;
-        let mut left = &mut record[..];
-        // a record may begin in one block and end in the next
-        while !left.is_empty() {
-            let block = self.block(page, &name, at / BLOCK, blocking)?;
-            let within = (at % BLOCK) as usize;
-            let found = block.get(within..).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
-                FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
-            })?;
-            let n = found.len().min(left.len());
-            let (head, rest) = left.split_at_mut(n);
-            head.copy_from_slice(&found[..n]);
-            left = rest;
-            at += n as u64;
-        }
-        let mut fields = ByteReader::new("metadata record", &*record);
+        let number = chunk % self.size;
+        let block = self.block(page, &name, number / self.per_block(), blocking)?;
+        let mut records = block.chunks_exact(self.bytes as usize);
+        let record = records.nth((number % self.per_block()) as usize).ok_or_else(|| {
+            FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
+        })?;
+        let mut fields = ByteReader::new("metadata record", record);
         let length = if self.bytes == SIZED { Some(fields.u32()?.into()) } else { None };
         Ok((ChunkMetadata::of(fields.rest()), length))
+    }
+
+    /// Returns the number of records in a block.
+    fn per_block(&self) -> u64 {
+        BLOCK / self.bytes
     }
 
     fn object(&self, name: &str) -> String {
@@ -111,11 +105,9 @@ impl MetadataPages {
         let length = self.folder.len(&object)?.ok_or_else(missing)?;
         // bytes beyond the page's last record are ignored
         let end = length.min(self.size.min(self.chunks) * self.bytes);
-        let mut bytes = vec![0; end.saturating_sub(number * BLOCK).min(BLOCK) as usize];
-        if !self.folder.read_at(&object, number * BLOCK, &mut bytes, blocking)? {
-            return Err(missing());
-        }
-        let block = Arc::new(bytes);
+        let (begin, most) = (number * self.per_block() * self.bytes, self.per_block() * self.bytes);
+        let bytes = read_bytes(&*self.folder, &object, begin, end.saturating_sub(begin).min(most))?;
+        let block = Arc::new(bytes.ok_or_else(missing)?);
         self.cache.insert(key, &block, block.capacity());
         Ok(block)
     }
@@ -162,64 +154,29 @@ const OLD_NAME: &str = "vds-chunk-metadata";
 const FILE: &str = "ObjectMetadata.json";
 /// The longest such file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-/// The longest metadata of an object, in bytes.
-const MAX_METADATA: usize = 24;
 
-/// The metadata in the JSON file, in little memory: as long as the longest file that is read fits into the cache of index
-/// tables, it is read once.
+/// The metadata in the JSON file, sorted by the names of objects. As long as the longest file that is read fits into the
+/// cache of index tables, it is read once.
 #[derive(Default)]
-struct Listed {
-    /// The names of all objects, one after the other.
-    names: String,
-    /// By name.
-    objects: Vec<ListedObject>,
-}
-
-/// The metadata of one object.
-struct ListedObject {
-    /// Where its name begins and ends.
-    name: (u32, u32),
-    /// Bytes of the metadata.
-    length: u8,
-    metadata: [u8; MAX_METADATA],
-}
+struct Listed(Vec<(Box<str>, ChunkMetadata)>);
 
 impl Listed {
-    /// Adds an object; metadata that is too long is cut.
-    fn push(&mut self, name: &str, metadata: &[u8]) {
-        let begin = self.names.len() as u32;
-        self.names.push_str(name);
-        let mut object =
-            ListedObject { name: (begin, self.names.len() as u32), length: 0, metadata: [0; MAX_METADATA] };
-        for (to, byte) in object.metadata.iter_mut().zip(metadata) {
-            *to = *byte;
-            object.length += 1;
-        }
-        self.objects.push(object);
-    }
-
-    /// Sorts the objects, so that they are found.
-    fn sort(&mut self) {
-        let Self { names, objects } = self;
-        objects.sort_by_key(|object| name_in(names, object));
-        names.shrink_to_fit();
+    fn new(mut objects: Vec<(Box<str>, ChunkMetadata)>) -> Self {
         objects.shrink_to_fit();
+        objects.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Self(objects)
     }
 
-    fn get(&self, name: &str) -> Option<&[u8]> {
-        let found = self.objects.binary_search_by_key(&name, |object| name_in(&self.names, object));
-        let object = self.objects.get(found.ok()?)?;
-        object.metadata.get(..usize::from(object.length))
+    fn get(&self, name: &str) -> Option<ChunkMetadata> {
+        let found = self.0.binary_search_by_key(&name, |(name, _)| &**name);
+        Some(self.0.get(found.ok()?)?.1)
     }
 
-    /// Returns the bytes that it takes.
+    /// Returns the bytes that it takes; for the allocator each name takes more than its own.
     fn bytes(&self) -> usize {
-        self.names.capacity() + self.objects.capacity() * size_of::<ListedObject>()
+        let names: usize = self.0.iter().map(|(name, _)| name.len() + 16).sum();
+        names + self.0.capacity() * size_of::<(Box<str>, ChunkMetadata)>()
     }
-}
-
-fn name_in<'a>(names: &'a str, object: &ListedObject) -> &'a str {
-    names.get(object.name.0 as usize..object.name.1 as usize).unwrap_or_default()
 }
 
 /// The metadata of the objects of one dataset.
@@ -234,21 +191,16 @@ impl ObjectMetadata {
         Self { folder, cache, id: IndexCache::new_id() }
     }
 
-    /// Reads the metadata of an object: 8 or 24 bytes. May wait.
-    pub(crate) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
-        if let Some(tag) = self.folder.tag(object, NAME)? {
-            let bytes = decode(&tag).ok_or_else(|| {
-                FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"))
-            });
-            return bytes.map(Some);
-        }
-        Ok(self.listed()?.get(object).map(<[u8]>::to_vec))
+    /// Reads the metadata of an object. May wait.
+    pub(crate) fn get(&self, object: &str) -> Result<Option<ChunkMetadata>, FormatError> {
+        let Some(tag) = self.folder.tag(object, NAME)? else { return Ok(self.listed()?.get(object)) };
+        let damaged = || FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"));
+        decode(&tag).map(Some).ok_or_else(damaged)
     }
 
     /// Visits the names of the objects in the JSON file. May wait.
     pub(crate) fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
-        let listed = self.listed()?;
-        listed.objects.iter().map(|object| name_in(&listed.names, object)).for_each(visit);
+        self.listed()?.0.iter().map(|(name, _)| &**name).for_each(visit);
         Ok(())
     }
 
@@ -259,7 +211,7 @@ impl ObjectMetadata {
             return Ok(listed);
         }
         let length = match self.folder.len(FILE) {
-            // stores deny what is not there to those who may not list, and have the metadata with each object
+            // without the right to list, stores deny objects that do not exist; they have the metadata with each object
             Err(SourceError::Io { kind: io::ErrorKind::PermissionDenied, .. }) if self.folder.fetches_ahead() => None,
             length => length?,
         };
@@ -272,13 +224,11 @@ impl ObjectMetadata {
     }
 
     fn read(&self, length: u64) -> Result<Listed, FormatError> {
-        let mut text = try_zeroed(length as usize)?;
-        self.folder.read_at(FILE, 0, &mut text, Blocking::Yes)?;
         let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
-        check_values(&text, b",[{").map_err(damaged)?;
-        let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-        let Value::Object(objects) = json else { return Err(damaged("it is no JSON object".into())) };
-        let mut listed = Listed::default();
+        let text = read_bytes(&*self.folder, FILE, 0, length)?.unwrap_or_default();
+        let text = json_text(&text).map_err(damaged)?;
+        let objects: Map<_, Value> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
+        let mut listed = Vec::new();
         for (object, entries) in objects {
             let ours = |key: &str| {
                 let key = key.to_ascii_lowercase();
@@ -286,29 +236,24 @@ impl ObjectMetadata {
             };
             let entry = entries.as_object().and_then(|entries| entries.iter().find(|(key, _)| ours(key)));
             let Some((_, value)) = entry else { continue };
-            let bytes = value.as_str().and_then(|text| decode(text.as_bytes()));
-            let bytes =
-                bytes.ok_or_else(|| damaged(format!("{object} has {value}, which is no metadata of a chunk")))?;
-            listed.push(&object, &bytes);
+            let metadata = value.as_str().and_then(|text| decode(text.as_bytes()));
+            let why = || damaged(format!("{object} has {value}, which is no metadata of a chunk"));
+            listed.push((object.as_str().into(), metadata.ok_or_else(why)?));
         }
-        listed.sort();
-        Ok(listed)
+        Ok(Listed::new(listed))
     }
 }
 
 /// Decodes metadata, which may be base64, as in object stores, or binary.
-fn decode(tag: &[u8]) -> Option<Vec<u8>> {
-    let whole = |bytes: &[u8]| matches!(bytes.len(), 8 | 24);
-    if whole(tag) {
-        return Some(tag.to_vec());
-    }
-    STANDARD.decode(tag.trim_ascii()).ok().filter(|bytes| whole(bytes))
+fn decode(tag: &[u8]) -> Option<ChunkMetadata> {
+    let whole = |bytes: &[u8]| matches!(bytes.len(), 8 | 24).then(|| ChunkMetadata::of(bytes));
+    whole(tag).or_else(|| whole(&STANDARD.decode(tag.trim_ascii()).ok()?))
 }
 
-/// Numbers that are kept at least, if there are so many; never more than twice as many.
+/// The numbers that a window keeps at least, if there are more. It keeps at most twice this number.
 const WINDOW: usize = 1 << 18;
 
-/// The numbers of the chunks that have an object. As many as memory is meant to hold are known at a time.
+/// The numbers of the chunks that have an object, of which a window is known at a time.
 #[derive(Default)]
 pub(crate) struct ChunkObjects(Mutex<Option<Window>>);
 
@@ -349,28 +294,19 @@ impl Window {
         size: usize,
         visit_all: impl FnOnce(&mut dyn FnMut(u64)) -> Result<(), FormatError>,
     ) -> Result<Self, FormatError> {
-        let (mut numbers, mut end) = (Vec::new(), None);
+        let (mut numbers, mut last) = (Vec::new(), None);
         visit_all(&mut |number| {
-            if number < begin || end.is_some_and(|end| number >= end) {
-                return;
-            }
-            numbers.push(number);
-            if numbers.len() >= 2 * size {
-                numbers.sort_unstable();
-                numbers.dedup();
-                if numbers.len() > size {
-                    end = numbers.get(size).copied();
-                    numbers.truncate(size);
-                }
+            if number >= begin {
+                keep_least(&mut numbers, &mut last, size, number);
             }
         })?;
         numbers.sort_unstable();
         numbers.dedup();
-        Ok(Self { begin, end, numbers })
+        Ok(Self { begin, end: last.map(|last| last.saturating_add(1)), numbers })
     }
 
-    /// Returns the next numbers from `chunk` on that follow one another. If there are none in the window, the result is
-    /// empty and ends where the next window begins.
+    /// Returns the next numbers from `chunk` on that follow one another. The result is empty if the window has no such
+    /// number, and ends where the next window begins.
     fn run_from(&self, chunk: u64, total: u64) -> Range<u64> {
         let at = self.numbers.partition_point(|number| *number < chunk);
         let rest = self.numbers.get(at..).unwrap_or_default();
@@ -397,22 +333,23 @@ mod tests {
         // description may have
         let (objects, name) = ((1 << 17) / 2, "layer/1234567");
         let entry = format!("\"{name}\":{{\"vdschunkmetadata\":\"AAAZQwEBAQE=\"}},").len();
-        let mut listed = Listed::default();
-        for n in 0..objects.min(MAX_FILE_BYTES as usize / entry) {
-            listed.push(&format!("layer/{n:07}"), &(n as u64).to_le_bytes());
+        let of = |n: u64| ChunkMetadata { hash: n, levels: [7; 16] };
+        let mut listed = vec![("a".into(), of(9))];
+        for n in (0..objects.min(MAX_FILE_BYTES as usize / entry) as u64).rev() {
+            listed.push((format!("layer/{n:07}").into(), of(n)));
         }
-        listed.push("a", &[7; 24]);
-        listed.sort();
+        let listed = Listed::new(listed);
         assert!(listed.bytes() + 4096 < cache, "{}", listed.bytes());
-        assert!(4 * objects + MAX_FILE_BYTES as usize + objects * size_of::<ListedObject>() < cache);
-        assert_eq!(listed.get("layer/0004711"), Some(&4711u64.to_le_bytes()[..]));
-        assert_eq!((listed.get("a"), listed.get("b"), listed.get("")), (Some(&[7; 24][..]), None, None));
+        let each = size_of::<(Box<str>, ChunkMetadata)>() + 16;
+        assert!(MAX_FILE_BYTES as usize + objects * each < cache);
+        assert_eq!(listed.get("layer/0004711"), Some(of(4711)));
+        assert_eq!((listed.get("a"), listed.get("b"), listed.get("")), (Some(of(9)), None, None));
     }
 
     #[test]
     fn metadata_is_decoded_from_base64_or_used_as_it_is() {
-        assert_eq!(decode(b"AAAZQwEBAQE="), Some(vec![0, 0, 0x19, 0x43, 1, 1, 1, 1]));
-        assert_eq!(decode(&[7; 24]), Some(vec![7; 24]));
+        assert_eq!(decode(b"AAAZQwEBAQE="), Some(ChunkMetadata::of(&[0, 0, 0x19, 0x43, 1, 1, 1, 1])));
+        assert_eq!(decode(&[7; 24]), Some(ChunkMetadata::of(&[7; 24])));
         assert_eq!(decode(b"AAAZQwEBAQE"), None);
         assert_eq!(decode(b"AAAA"), None);
         assert_eq!(decode(b""), None);

@@ -1,12 +1,10 @@
 //! The single-file container, which begins with `HueDataStore`: named files of numbered chunks, each with a paged table
 //! of its chunks.
 
-use super::{ChunkMetadata, ChunkTable, CompressionMethod, DescriptionText, LAYOUT, Record, StoredLayer, Syntax};
+use super::{ChunkMetadata, ChunkTable, CompressionMethod, DescriptionText, LAYOUT, Record, StoredLayer};
 use crate::format::FormatError;
-use crate::format::bytes::ByteReader;
-use crate::memory::try_zeroed;
+use crate::format::bytes::{ByteReader, read_bytes};
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +16,9 @@ const ENTRY: usize = 32;
 /// The longest file table that is read; one of all layers that a VDS can have takes a few hundred KiB.
 const MAX_TABLE_BYTES: u64 = 16 << 20;
 /// The most bytes of metadata of a file or a chunk.
-const MAX_METADATA_BYTES: i32 = 1000;
+const MAX_METADATA_BYTES: u64 = 1000;
+/// The greatest count that is not negative.
+const MAX_COUNT: u64 = i32::MAX as u64;
 /// The file with the older description.
 const OBJECT: &str = "VDSObject";
 /// The kind of files that are stored layers.
@@ -37,25 +37,22 @@ pub(crate) struct Container {
     files: Vec<StoredFile>,
     /// The place of the file table: name, offset and length.
     file_table: (String, u64, u64),
-    /// The index in `files` of each layer; of several with one name the first.
-    by_name: HashMap<String, usize>,
 }
 
-/// An entry of the file table, not yet checked.
+/// An entry of the file table, not yet checked. Its numbers are signed in OpenVDS: negative ones are too large here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StoredFile {
     kind: [u8; 4],
     name: String,
-    directory: i64,
-    chunks: i32,
-    per_page: i32,
-    chunk_metadata: i32,
-    file_metadata: i32,
+    directory: u64,
+    chunks: u64,
+    per_page: u64,
+    chunk_metadata: u64,
+    file_metadata: u64,
 }
 
 impl Container {
-    /// Reads the header and the file table. Fails with [`FormatError::NotThisFormat`] for what is no such file, and
-    /// with [`FormatError::Unsupported`] for another version.
+    /// Reads the header and the file table.
     pub(crate) fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
@@ -72,39 +69,29 @@ impl Container {
         if major != 1 {
             return Err(FormatError::Unsupported(format!("container version {major}.{minor} is not known (1 is)")));
         }
-        let damaged = |why: &str| FormatError::Damaged(format!("damaged header: {why}"));
-        let (table, count, name) = (fields.i64()?, fields.i32()?, fields.i32()?);
-        let (Ok(table), Ok(count), Ok(name)) = (u64::try_from(table), u64::try_from(count), u64::try_from(name)) else {
-            return Err(damaged("it has a negative offset, count or length"));
-        };
-        let entry = name + ENTRY as u64;
+        let (table, count) = (fields.u64()?, u64::from(fields.u32()?));
+        let entry = u64::from(fields.u32()?) + ENTRY as u64;
         let bytes = entry.saturating_mul(count);
         if table.checked_add(bytes).is_none_or(|end| end > length) {
-            return Err(damaged(&format!(
-                "{count} entries of the file table at byte {table} are beyond the end of the file"
-            )));
+            let text = format!("{count} entries of the file table at byte {table} are beyond the end of the file");
+            return Err(format!("damaged header: {text}").into());
         }
         if bytes > MAX_TABLE_BYTES {
-            return Err(damaged(&format!("its file table has {bytes} bytes")));
+            return Err(format!("damaged header: its file table has {bytes} bytes").into());
         }
-        let mut entries = try_zeroed(bytes as usize)?;
-        source.read_at(WHOLE, table, &mut entries, Blocking::Yes)?;
+        let entries = read_bytes(&*source, WHOLE, table, bytes)?.ok_or(SourceError::Changed)?;
         let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
-        let mut by_name = HashMap::new();
-        for (number, file) in files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER) {
-            by_name.entry(file.name.clone()).or_insert(number);
-        }
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
         let file_table = ("the file table".to_owned(), table, bytes);
-        Ok(Self { source, index, length, version, files, file_table, by_name })
+        Ok(Self { source, index, length, version, files, file_table })
     }
 
     /// Finds the text of the description, preferably the JSON; `None` if the container has none.
     pub(crate) fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
-        for (kind, name, syntax) in [(b"JSON", LAYOUT, Syntax::Json), (b"OBJ ", OBJECT, Syntax::Object)] {
+        for (kind, name, is_json) in [(b"JSON", LAYOUT, true), (b"OBJ ", OBJECT, false)] {
             if let Some(range) = self.only_chunk(kind, name)? {
-                let text = DescriptionText::new(Arc::clone(&self.source), WHOLE.into(), range, syntax);
-                return text.map(Some).map_err(|e| FormatError::Damaged(format!("{name}: {e}")));
+                let text = DescriptionText::new(Arc::clone(&self.source), WHOLE.into(), range, is_json);
+                return text.map(Some).map_err(|e| e.of(name));
             }
         }
         Ok(None)
@@ -115,16 +102,11 @@ impl Container {
         let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
             return Ok(None);
         };
-        let damaged = |why: String| FormatError::Damaged(format!("{name}: {why}"));
-        let named = |e: FormatError| match e {
-            FormatError::Damaged(why) => damaged(why),
-            other => other,
-        };
-        let (table, _) = self.table(file).map_err(named)?;
+        let (table, _) = self.table(file).map_err(|e| e.of(name))?;
         if table.chunks == 0 {
-            return Err(damaged("it is empty".into()));
+            return Err(format!("{name}: it is empty").into());
         }
-        let (offset, length, _) = table.entry(0, Blocking::Yes).map_err(named)?;
+        let (offset, length, _) = table.entry(0, Blocking::Yes).map_err(|e| e.of(name))?;
         Ok(Some((offset, length)))
     }
 
@@ -147,24 +129,23 @@ impl Container {
         parts
     }
 
-    /// Returns the names of all stored layers.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
+    /// Returns the stored layers: the number of the file, and its name.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (usize, &str)> {
+        let layers = self.files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER);
+        layers.map(|(number, file)| (number, file.name.as_str()))
     }
 
     /// Opens a stored layer.
-    pub(crate) fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
-        let file = self.by_name.get(name).and_then(|number| self.files.get(*number));
-        let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;
+    pub(crate) fn layer(&self, number: usize) -> Result<StoredLayer, FormatError> {
+        let file = &self.files[number];
         let (table, metadata) = self.table(file)?;
         let mut fields = ByteReader::new("layer metadata", &metadata);
-        let no_method = |_| FormatError::Damaged("it has no metadata that would say its method".into());
-        let code = fields.i32().map_err(no_method)?;
+        let code = fields.i32().map_err(|_| "it has no metadata that would say its method")?;
         let method = CompressionMethod::of_code(code)
             .ok_or_else(|| FormatError::Unsupported(format!("compression method {code} is not known")))?;
         if !matches!(table.chunk_metadata, 8 | 24) {
             let n = table.chunk_metadata;
-            return Err(FormatError::Damaged(format!("it has {n} bytes of metadata for each chunk, not 8 or 24")));
+            return Err(format!("it has {n} bytes of metadata for each chunk, not 8 or 24").into());
         }
         let tolerance = fields.f32().ok();
         let valid = fields.i32().ok().and_then(|valid| u64::try_from(valid).ok());
@@ -174,21 +155,20 @@ impl Container {
 
     /// Opens the table of a file's chunks, and the file's metadata.
     fn table(&self, file: &StoredFile) -> Result<(FileTable, Vec<u8>), FormatError> {
-        let damaged = |why: &str| FormatError::Damaged(why.into());
-        let (Ok(chunks), Ok(directory)) = (u64::try_from(file.chunks), u64::try_from(file.directory)) else {
-            return Err(damaged("its number of chunks, or the place of its page directory, is negative"));
-        };
-        let per_page = u64::try_from(file.per_page).ok().filter(|n| *n > 0);
-        let per_page = per_page.ok_or_else(|| damaged("its index pages have no entries"))?;
-        let metadata = |n: i32| u64::try_from(n).ok().filter(|_| n <= MAX_METADATA_BYTES);
-        let (Some(chunk_metadata), Some(file_metadata)) = (metadata(file.chunk_metadata), metadata(file.file_metadata))
-        else {
-            return Err(damaged("the length of its metadata makes no sense"));
-        };
+        let StoredFile { directory, chunks, per_page, chunk_metadata, file_metadata, .. } = *file;
+        if chunks > MAX_COUNT {
+            return Err("its number of chunks is negative".into());
+        }
+        if !(1..=MAX_COUNT).contains(&per_page) {
+            return Err("its index pages have no entries".into());
+        }
+        if chunk_metadata.max(file_metadata) > MAX_METADATA_BYTES {
+            return Err("the length of its metadata makes no sense".into());
+        }
         let pages = directory.saturating_add(DIRECTORY + file_metadata);
         let end = chunks.div_ceil(per_page).checked_mul(8).and_then(|bytes| pages.checked_add(bytes));
         if end.is_none_or(|end| end > self.length) {
-            return Err(damaged(&format!("its page directory at byte {directory} is not within the file")));
+            return Err(format!("its page directory at byte {directory} is not within the file").into());
         }
         let mut metadata = vec![0; file_metadata as usize];
         self.index.read(directory + DIRECTORY, &mut metadata, Blocking::Yes)?;
@@ -202,10 +182,10 @@ impl StoredFile {
     /// Parses an entry of at least [`ENTRY`] bytes.
     fn parse(entry: &[u8]) -> Result<Self, FormatError> {
         let mut fields = ByteReader::new("file table", entry);
-        let (directory, chunks) = (fields.i64()?, fields.i32()?);
+        let (directory, chunks) = (fields.u64()?, fields.u32()?.into());
         fields.skip(4)?;
-        let (per_page, kind) = (fields.i32()?, fields.bytes()?);
-        let (chunk_metadata, file_metadata) = (fields.i32()?, fields.i32()?);
+        let (per_page, kind) = (fields.u32()?.into(), fields.bytes()?);
+        let (chunk_metadata, file_metadata) = (fields.u32()?.into(), fields.u32()?.into());
         let name = fields.rest();
         let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         let name = String::from_utf8_lossy(&name[..end]).into_owned();
@@ -245,10 +225,7 @@ impl FileTable {
             other => other.into(),
         })?;
         let mut fields = ByteReader::new("index page", &*entry);
-        let (offset, length) = (fields.i64()?, fields.i32()?);
-        let (Ok(offset), Ok(length)) = (u64::try_from(offset), u64::try_from(length)) else {
-            return Err(damaged(format!("its place is negative ({length} bytes at {offset})")));
-        };
+        let (offset, length) = (fields.u64()?, u64::from(fields.u32()?));
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(damaged(format!("its {length} bytes at {offset} are beyond the end of the file")));
         }

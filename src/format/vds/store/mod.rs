@@ -1,5 +1,5 @@
-//! The two containers of a VDS, a single file or a folder of objects: its description, its stored layers and their
-//! chunk tables.
+//! The two containers of a VDS, a single file and a folder of objects: where they have the description, the stored layers
+//! and the tables of their chunks; compression methods, and the metadata of chunks.
 
 mod cloud;
 mod cloud_metadata;
@@ -13,7 +13,7 @@ pub(super) use container::{Container, MAGIC};
 
 use super::description::{self, Description, MAX_DESCRIPTION_BYTES};
 use crate::format::FormatError;
-use crate::memory::try_zeroed;
+use crate::format::bytes::read_bytes;
 use crate::source::{Blocking, Source};
 use crate::volume::ObjectName;
 
@@ -30,25 +30,27 @@ pub(crate) enum CompressionMethod {
 }
 
 impl CompressionMethod {
-    const ALL: [Self; 7] = [
-        Self::None,
-        Self::Wavelet,
-        Self::Rle,
-        Self::Zip,
-        Self::WaveletNormalizeBlock,
-        Self::WaveletLossless,
-        Self::WaveletNormalizeBlockLossless,
+    /// All methods, by their codes in the metadata of stored layers: the format's own name, and that of the codec in
+    /// lodN.json.
+    const ALL: [(Self, &str, &str); 7] = [
+        (Self::None, "None", "raw"),
+        (Self::Wavelet, "Wavelet", "wavelet"),
+        (Self::Rle, "RLE", "rle"),
+        (Self::Zip, "Zip", "zip"),
+        (Self::WaveletNormalizeBlock, "WaveletNormalizeBlock", "wavelet-normalized"),
+        (Self::WaveletLossless, "WaveletLossless", "wavelet-lossless"),
+        (Self::WaveletNormalizeBlockLossless, "WaveletNormalizeBlockLossless", "wavelet-normalized-lossless"),
     ];
 
-    /// Returns the method with a code in the metadata of a stored layer.
+    /// Returns the method with a code.
     pub(crate) fn of_code(code: i32) -> Option<Self> {
-        Self::ALL.get(usize::try_from(code).ok()?).copied()
+        Some(Self::ALL.get(usize::try_from(code).ok()?)?.0)
     }
 
     /// Returns the method with a name in `LayerStatus`, in all spellings.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        let plain = name.replacen("Experimental", "", 1);
-        Self::ALL.into_iter().find(|method| method.name() == plain || *method == Self::None && name == "NONE")
+        let plain = if name == "NONE" { "None".into() } else { name.replacen("Experimental", "", 1) };
+        Self::ALL.iter().find(|(_, name, _)| *name == plain).map(|(method, ..)| *method)
     }
 
     /// Returns whether chunks are compressed by the wavelet codec.
@@ -58,28 +60,12 @@ impl CompressionMethod {
 
     /// Returns the format's own name.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::None => "None",
-            Self::Wavelet => "Wavelet",
-            Self::Rle => "RLE",
-            Self::Zip => "Zip",
-            Self::WaveletNormalizeBlock => "WaveletNormalizeBlock",
-            Self::WaveletLossless => "WaveletLossless",
-            Self::WaveletNormalizeBlockLossless => "WaveletNormalizeBlockLossless",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// Returns the name of the codec in lodN.json.
     pub(crate) fn codec(self) -> &'static str {
-        match self {
-            Self::None => "raw",
-            Self::Wavelet => "wavelet",
-            Self::Rle => "rle",
-            Self::Zip => "zip",
-            Self::WaveletNormalizeBlock => "wavelet-normalized",
-            Self::WaveletLossless => "wavelet-lossless",
-            Self::WaveletNormalizeBlockLossless => "wavelet-normalized-lossless",
-        }
+        Self::ALL[self as usize].2
     }
 }
 
@@ -108,11 +94,8 @@ pub(crate) enum Content {
 impl ChunkMetadata {
     /// Parses 8 bytes, or 24 with a table of levels. Further bytes are ignored, missing ones are zero.
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut all = [0; 24];
-        all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-        let [hash, low, high] = [0, 8, 16].map(|at| all[at..].first_chunk::<8>().copied().unwrap_or_default());
-        let mut levels = [0; 16];
-        levels.iter_mut().zip(low.iter().chain(&high)).for_each(|(to, from)| *to = *from);
+        let (mut hash, mut levels) = ([0; 8], [0; 16]);
+        hash.iter_mut().chain(&mut levels).zip(bytes).for_each(|(to, from)| *to = *from);
         Self { hash: u64::from_le_bytes(hash), levels }
     }
 
@@ -149,7 +132,7 @@ pub(crate) trait ChunkTable: Send + Sync {
 
     /// Returns the object of a chunk if nothing is known of it yet and its record is kept with it, so that one request
     /// brings both.
-    fn object_of_its_own(&self, _chunk: u64) -> Option<ObjectName> {
+    fn unread_object(&self, _chunk: u64) -> Option<ObjectName> {
         None
     }
 
@@ -174,7 +157,7 @@ pub(crate) trait ChunkTable: Send + Sync {
         Ok(())
     }
 
-    /// Returns the bytes of the records of all chunks; `None` if each takes a request of its own.
+    /// Returns the bytes of the records of all chunks; `None` if each record takes a request.
     fn cost(&self) -> Option<u64>;
 }
 
@@ -189,22 +172,14 @@ pub(crate) struct StoredLayer {
     pub table: Box<dyn ChunkTable>,
 }
 
-/// The syntax of a description.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Syntax {
-    /// The JSON of `VolumeDataLayout`.
-    Json,
-    /// The text of `VDSObject`.
-    Object,
-}
-
 /// The location of a description.
 pub(crate) struct DescriptionText {
     source: Arc<dyn Source>,
     object: ObjectName,
     offset: u64,
     length: u64,
-    pub syntax: Syntax,
+    /// It is the JSON of `VolumeDataLayout`; else the text of `VDSObject`.
+    pub is_json: bool,
 }
 
 impl DescriptionText {
@@ -213,26 +188,21 @@ impl DescriptionText {
         source: Arc<dyn Source>,
         object: ObjectName,
         (offset, length): (u64, u64),
-        syntax: Syntax,
+        is_json: bool,
     ) -> Result<Self, FormatError> {
         if length > MAX_DESCRIPTION_BYTES {
-            return Err(FormatError::Damaged(format!("its description claims {length} bytes")));
+            return Err(format!("its description claims {length} bytes").into());
         }
-        Ok(Self { source, object, offset, length, syntax })
+        Ok(Self { source, object, offset, length, is_json })
     }
 
     /// Reads and parses the text. May wait.
     pub(crate) fn read(&self) -> Result<Description, FormatError> {
-        let mut text = try_zeroed(self.length as usize)?;
-        if !self.source.read_at(&self.object, self.offset, &mut text, Blocking::Yes)? {
-            return Err(FormatError::Damaged(format!("{} is not there", self.object)));
-        }
+        let text = read_bytes(&*self.source, &self.object, self.offset, self.length)?;
+        let text = text.ok_or_else(|| format!("{} is not there", self.object))?;
         self.source.check_unchanged()?;
-        let described = match self.syntax {
-            Syntax::Json => description::from_json(&text),
-            Syntax::Object => description::from_object(&text),
-        };
-        described.map_err(|why| FormatError::Damaged(format!("bad layout: {why}")))
+        let parse = if self.is_json { description::from_json } else { description::from_object };
+        Ok(parse(&text).map_err(|why| format!("bad layout: {why}"))?)
     }
 }
 
@@ -242,8 +212,9 @@ mod tests {
 
     #[test]
     fn all_spellings_of_methods_are_known() {
-        for method in CompressionMethod::ALL {
-            assert_eq!(CompressionMethod::of_name(method.name()), Some(method));
+        for (code, (method, name, codec)) in (0..).zip(CompressionMethod::ALL) {
+            assert_eq!((method.name(), method.codec()), (name, codec));
+            assert_eq!([CompressionMethod::of_name(name), CompressionMethod::of_code(code)], [Some(method); 2]);
         }
         assert_eq!(CompressionMethod::of_name("NONE"), Some(CompressionMethod::None));
         assert_eq!(

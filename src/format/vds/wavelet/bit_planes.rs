@@ -1,7 +1,7 @@
 //! Puts coefficients together from their bits in the planes of all levels.
 
 use super::tree::{PackedPosition, TreeLinks, has};
-use super::walk::{BitField, EntryLists, LevelFields};
+use super::walk::{BitField, EntryLists};
 
 /// Coefficients that are put together at a time.
 const TILE: usize = 256;
@@ -67,27 +67,22 @@ pub(super) fn write(
     scale: Scale,
     array: &mut CoefficientArray<'_>,
 ) {
-    let levels = lists.levels.get(usize::from(scale.lowest)..).unwrap_or(&[]);
-    let blocks = Entries {
-        fields: levels.iter().map(|l: &LevelFields| l.blocks),
-        positions: lists.blocks.items(),
-        set: links.block,
-    };
-    blocks.write(stream, scale, array);
-    let singles =
-        Entries { fields: levels.iter().map(|l: &LevelFields| l.singles), positions: lists.singles.items(), set: 0 };
-    singles.write(stream, scale, array);
+    let from = usize::from(scale.lowest);
+    let fields = lists.fields.each_ref().map(|fields| fields.get(from..).unwrap_or(&[]));
+    let [blocks, singles] = fields;
+    Entries { fields: blocks, positions: lists.blocks.items(), set: links.block }.write(stream, scale, array);
+    Entries { fields: singles, positions: lists.singles.items(), set: 0 }.write(stream, scale, array);
 }
 
 /// One list of entries, and its bit fields in each level, the finest first.
-struct Entries<'a, F> {
-    fields: F,
+struct Entries<'a> {
+    fields: &'a [BitField],
     positions: &'a [PackedPosition],
     /// The dimensions in which an entry extends.
     set: usize,
 }
 
-impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entries<'_, F> {
+impl Entries<'_> {
     fn write(&self, stream: &[u8], scale: Scale, array: &mut CoefficientArray<'_>) {
         let mut sets = [0; 8];
         let block_len = 1 << self.set.count_ones();
@@ -101,13 +96,13 @@ impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entrie
         }
         let mut planes = [Plane::default(); MAX_LEVELS];
         let mut before = 0;
-        for (level, field) in self.fields.clone().enumerate().rev() {
+        for (level, field) in self.fields.iter().enumerate().rev() {
             let mut first = before;
             while first < field.known {
                 let count = TILE.min(field.known - first);
                 let mut threshold = finest;
                 let mut used = 0;
-                for (plane, field) in planes.iter_mut().zip(self.fields.clone().take(level + 1)) {
+                for (plane, field) in planes.iter_mut().zip(self.fields.iter().take(level + 1)) {
                     *plane = Plane { bits: bits(stream, field.plane, first), threshold };
                     threshold *= 2.0;
                     used += 1;
@@ -168,15 +163,6 @@ impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entrie
 fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     const BYTES: usize = TILE / 8;
     let bytes = stream.get(field + first / 8..).unwrap_or(&[]);
-    if first.is_multiple_of(8) {
-        if let Some(whole) = bytes.first_chunk() {
-            return *whole;
-        }
-        let mut bits = [0; BYTES];
-        let wanted = bytes.len().min(BYTES);
-        bits[..wanted].copy_from_slice(&bytes[..wanted]);
-        return bits;
-    }
     let mut here = [0; BYTES + 8];
     let bytes = match bytes.first_chunk() {
         Some(whole) => whole,
@@ -189,7 +175,8 @@ fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     let words = bytes.as_chunks::<8>().0;
     for ((word, next), bits) in words.iter().zip(words.iter().skip(1)).zip(bits.as_chunks_mut::<8>().0) {
         let [word, next] = [word, next].map(|w| u64::from_le_bytes(*w));
-        *bits = (word >> (first % 8) | next << (64 - first % 8)).to_le_bytes();
+        // the next word has no bits for a whole byte's place
+        *bits = (word >> (first % 8) | next << 1 << (63 - first % 8)).to_le_bytes();
     }
     bits
 }

@@ -1,7 +1,7 @@
 //! The rows that come from the transform: corrections, and conversion to the stored type.
 
 use super::residual::{Residual, State, Table};
-use super::{ChunkPart, Expected, Sample, WaveletError, grow_to};
+use super::{ChunkPart, Expected, Sample, grow_to, past_end};
 use crate::format::bytes::{ByteReader, f32_values};
 
 /// The corrections of reconstructed rows, in the order of the fields from `no_value` on.
@@ -22,7 +22,7 @@ pub(super) struct RowCorrections<'a> {
 
 impl RowCorrections<'_> {
     /// Corrects the next row.
-    pub(crate) fn row(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn row(&mut self, row: &mut [f32]) -> Result<(), String> {
         if let Some(runs) = &mut self.no_value {
             runs.apply(row)?;
         }
@@ -144,7 +144,7 @@ impl<'a> NoValueRuns<'a> {
     }
 
     /// Writes NoValue into the next row.
-    pub(crate) fn apply(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn apply(&mut self, row: &mut [f32]) -> Result<(), String> {
         let bits = row.len().next_multiple_of(PADDED);
         let mut at = 0;
         while at < bits {
@@ -164,10 +164,10 @@ impl<'a> NoValueRuns<'a> {
 
     /// Reads a run. Its first byte has the bit, the number of further bytes (2 bits) and the low 5 bits of the length;
     /// each further byte has 8 more bits of the length.
-    fn next_run(&mut self) -> Result<(), WaveletError> {
-        let past = WaveletError::PastEnd(ChunkPart::NoValue);
-        let (first, rest) = self.codes.split_first().ok_or(past.clone())?;
-        let (more, rest) = rest.split_at_checked(usize::from(first >> 1 & 3)).ok_or(past)?;
+    fn next_run(&mut self) -> Result<(), String> {
+        let past = || past_end(ChunkPart::NoValue);
+        let (first, rest) = self.codes.split_first().ok_or_else(past)?;
+        let (more, rest) = rest.split_at_checked(usize::from(first >> 1 & 3)).ok_or_else(past)?;
         self.set = first & 1 != 0;
         self.left =
             more.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte)) << 5 | usize::from(first >> 3);
@@ -291,7 +291,7 @@ pub(super) fn read_zero_runs(
     table: &mut Table,
     column: &mut Vec<u8>,
     counts: &mut Vec<u16>,
-) -> Result<bool, WaveletError> {
+) -> Result<bool, String> {
     if coded.is_empty() {
         return Ok(false);
     }
@@ -314,11 +314,7 @@ pub(super) fn read_zero_runs(
 }
 
 /// Decodes one byte of every count.
-fn read_column(
-    reader: &mut ByteReader<'_, ChunkPart>,
-    table: &mut Table,
-    column: &mut [u8],
-) -> Result<(), WaveletError> {
+fn read_column(reader: &mut ByteReader<'_, ChunkPart>, table: &mut Table, column: &mut [u8]) -> Result<(), String> {
     let part = ChunkPart::ZeroRuns;
     match reader.i32()? {
         0 => column.fill(reader.i32()? as u8),
@@ -358,7 +354,7 @@ mod tests {
         for _ in 2..3126 {
             runs.apply(&mut row).unwrap();
         }
-        assert_eq!(runs.apply(&mut row), Err(WaveletError::PastEnd(ChunkPart::NoValue)));
+        assert_eq!(runs.apply(&mut row), Err("the data ends within the NoValue runs".into()));
     }
 
     #[test]
@@ -396,7 +392,7 @@ mod tests {
         assert_eq!((row[0], row[4], row[11], row[15]), (2.0, 2.125, 3.875, 4.0));
     }
 
-    fn counts(coded: &[u8], size: [usize; 3]) -> Result<Option<Vec<u16>>, WaveletError> {
+    fn counts(coded: &[u8], size: [usize; 3]) -> Result<Option<Vec<u16>>, String> {
         let (mut table, mut column, mut counts) = Default::default();
         Ok(read_zero_runs(coded, size, &mut table, &mut column, &mut counts)?.then_some(counts))
     }
@@ -410,7 +406,7 @@ mod tests {
         assert_eq!(counts(b"\0\0\0\0\x07\0\0\0", [64, 3, 1]), Ok(Some(vec![7; 3])));
         let two = b"\xff\xff\xff\xff\x01\x02\x03\0\0\0\0\x01\0\0\0";
         assert_eq!(counts(two, [256, 3, 1]), Ok(Some(vec![257, 258, 259])));
-        assert_eq!(counts(&two[..10], [256, 3, 1]), Err(WaveletError::PastEnd(ChunkPart::ZeroRuns)));
-        assert_eq!(counts(&two[..6], [64, 3, 1]), Err(WaveletError::PastEnd(ChunkPart::ZeroRuns)));
+        assert_eq!(counts(&two[..10], [256, 3, 1]), Err("the data ends within the zero runs".into()));
+        assert_eq!(counts(&two[..6], [64, 3, 1]), Err("the data ends within the zero runs".into()));
     }
 }

@@ -1,6 +1,6 @@
 //! The header of a chunk, and where each of its parts lies.
 
-use super::{ChunkPart, Expected, Sample, WaveletError};
+use super::{ChunkPart, Expected, Sample, no_length};
 use crate::format::bytes::ByteReader;
 
 /// Bytes in front of the first part.
@@ -20,7 +20,7 @@ const INTEGER_RESIDUAL: u32 = 4;
 const WIDE: u32 = 8;
 
 /// How a chunk is coded, as its header says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coding {
     /// Size of the chunk, X first.
     pub size: [usize; 3],
@@ -35,6 +35,7 @@ pub(super) struct Coding {
 }
 
 /// The parts of a chunk.
+#[derive(Default)]
 pub(super) struct ChunkParts<'a> {
     pub coding: Coding,
     /// All samples are zero, and the chunk has no other part.
@@ -56,17 +57,17 @@ pub(super) struct ChunkParts<'a> {
 impl<'a> ChunkParts<'a> {
     /// Splits a chunk into its parts. With `prefix` the end of the chunk may be missing, and the residual is not
     /// wanted.
-    pub(crate) fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, WaveletError> {
+    pub(crate) fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, String> {
         let mut reader = ByteReader::new(ChunkPart::Header, chunk);
-        let (version, total, announced, flags) = (reader.i32()?, reader.i32()?, reader.i32s()?, reader.u32()?);
+        let (version, total, announced, flags) = (reader.i32()?, reader.i32()?, reader.i32s::<3>()?, reader.u32()?);
         if !VERSIONS.contains(&version) {
-            return Err(WaveletError::Version(version));
+            return Err(format!("wavelet version {version} is not known (671 to 673 are)"));
         }
         let found = chunk.len();
         if usize::try_from(total)
             .map_or(true, |total| total < HEADER || if prefix { total < found } else { total != found })
         {
-            return Err(WaveletError::Total { announced: total, found });
+            return Err(format!("the header says {total} bytes, there are {found}"));
         }
         let dims = (flags & 0xff) as usize;
         let flags = flags >> 8;
@@ -77,25 +78,16 @@ impl<'a> ChunkParts<'a> {
             Sample::U16 => !integer || flags & WIDE != 0,
         };
         if !(1..=3).contains(&dims) || flags > 15 || !fits {
-            return Err(WaveletError::Flags(flags << 8 | dims as u32));
+            return Err(format!("the flags {:#x} do not fit the sample format", flags << 8 | dims as u32));
         }
         // sizes beyond the number of dimensions are not specified
         let is_size = |d: usize| usize::try_from(announced[d]).is_ok_and(|announced| announced == expected.size[d]);
         if !(0..3).all(|d| if d < dims { is_size(d) } else { expected.size[d] == 1 }) {
-            return Err(WaveletError::Size { announced, wanted: expected.size });
+            return Err(format!("the header says {announced:?} samples, not {:?}", expected.size));
         }
         let coding =
             Coding { size: expected.size, dims, old: version <= LAST_OLD, integer, gain: flags & NO_GAIN == 0 };
-        let mut parts = Self {
-            coding,
-            zero: total as usize == HEADER,
-            zero_runs: &[],
-            no_value: None,
-            normals: &[],
-            thresholds: [0.0; 2],
-            stream: &[],
-            residual: None,
-        };
+        let mut parts = Self { coding, zero: total as usize == HEADER, ..Self::default() };
         if !parts.zero {
             let residual = expected.lossless && !prefix && (!integer || flags & INTEGER_RESIDUAL != 0);
             parts.read_rest(reader, expected.normalized, residual)?;
@@ -108,19 +100,19 @@ impl<'a> ChunkParts<'a> {
         mut reader: ByteReader<'a, ChunkPart>,
         normalized: bool,
         residual: bool,
-    ) -> Result<(), WaveletError> {
+    ) -> Result<(), String> {
         reader.enter(ChunkPart::ZeroRuns);
         // this length includes its own four bytes
         let length = reader.i32()?;
         let bytes = usize::try_from(length).ok().and_then(|z| z.checked_sub(4));
-        let bytes = bytes.ok_or(WaveletError::Length(ChunkPart::ZeroRuns, length))?;
+        let bytes = bytes.ok_or_else(|| no_length(ChunkPart::ZeroRuns, length))?;
         self.zero_runs = reader.take(bytes)?;
         reader.align(4);
 
         reader.enter(ChunkPart::NoValue);
         let length = reader.i32()?;
         if length != -1 {
-            let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(ChunkPart::NoValue, length))?;
+            let bytes = usize::try_from(length).map_err(|_| no_length(ChunkPart::NoValue, length))?;
             self.no_value = Some((reader.f32()?, reader.take(bytes)?));
             reader.align(4);
         }
@@ -134,7 +126,7 @@ impl<'a> ChunkParts<'a> {
         reader.enter(ChunkPart::Thresholds);
         self.thresholds = reader.f32s()?;
         let length = reader.i32()?;
-        let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(ChunkPart::Stream, length))?;
+        let bytes = usize::try_from(length).map_err(|_| no_length(ChunkPart::Stream, length))?;
         if residual {
             reader.enter(ChunkPart::Stream);
             self.stream = reader.take(bytes)?;

@@ -30,8 +30,6 @@ mod walk;
 
 use std::fmt;
 
-use thiserror::Error;
-
 use bit_planes::{CoefficientArray, Duplicates, Scale};
 use corrections::{NoValueRuns, Normals, RowCorrections, SampleEncoder, read_zero_runs};
 use header::ChunkParts;
@@ -133,70 +131,25 @@ impl fmt::Display for ChunkPart {
     }
 }
 
-/// Why a wavelet chunk cannot be decoded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum WaveletError {
-    /// The caller's buffer does not have the chunk's size, or no chunk can have that size.
-    #[error("a chunk of {0:?} samples cannot be decoded into {1} bytes")]
-    Request([usize; 3], usize),
-    /// The data end inside a part.
-    #[error("the data ends within {0}")]
-    PastEnd(ChunkPart),
-    /// A part has an impossible length.
-    #[error("{1} is no length for {0}")]
-    Length(ChunkPart, i32),
-    /// The version is unknown.
-    #[error("wavelet version {0} is not known (671 to 673 are)")]
-    Version(i32),
-    /// The length in the header is not that of the chunk.
-    #[error("the header says {announced} bytes, there are {found}")]
-    Total {
-        /// The length in the header.
-        announced: i32,
-        /// Bytes of the chunk.
-        found: usize,
-    },
-    /// The chunk does not have the expected number of samples.
-    #[error("the header says {announced:?} samples, not {wanted:?}")]
-    Size {
-        /// Samples along X, Y and Z by the header.
-        announced: [i32; 3],
-        /// Samples that are expected.
-        wanted: [usize; 3],
-    },
-    /// The flags or the number of dimensions are impossible for this chunk.
-    #[error("the flags {0:#x} do not fit the sample format")]
-    Flags(u32),
-    /// The thresholds are not finite, not positive, or too far apart.
-    #[error("thresholds {0} and {1} make no sense")]
-    Thresholds(String, String),
-    /// The tree has another number of entries than the counts say.
-    #[error("the tree of level {level} has {found} {what}, the counts say {announced}")]
-    Counts {
-        /// The level after which the entries were counted.
-        level: u8,
-        /// Blocks or singles.
-        what: &'static str,
-        /// Entries found.
-        found: usize,
-        /// Entries announced.
-        announced: i64,
-    },
-    /// The tree has more entries than the counts say.
-    #[error("the tree of level {0} has more entries than the counts say")]
-    TooMany(u8),
-    /// The counts announce more entries than there are samples.
-    #[error("the counts announce {0} entries of {1} samples")]
-    Entries(i64, usize),
-    /// An entropy coded part is damaged.
-    #[error("{0}: no valid FSE block, {1}")]
-    Fse(ChunkPart, &'static str),
+impl From<PastEnd<ChunkPart>> for String {
+    fn from(error: PastEnd<ChunkPart>) -> Self {
+        past_end(error.part)
+    }
 }
 
-impl From<PastEnd<ChunkPart>> for WaveletError {
-    fn from(error: PastEnd<ChunkPart>) -> Self {
-        Self::PastEnd(error.part)
-    }
+/// Returns the error of data that end inside a part.
+fn past_end(part: ChunkPart) -> String {
+    format!("the data ends within {part}")
+}
+
+/// Returns the error of a part with an impossible length.
+fn no_length(part: ChunkPart, length: i32) -> String {
+    format!("{length} is no length for {part}")
+}
+
+/// Returns the error of a damaged entropy coded part.
+fn no_fse(part: ChunkPart, why: &str) -> String {
+    format!("{part}: no valid FSE block, {why}")
 }
 
 /// Levels in the table of a chunk's metadata.
@@ -224,12 +177,13 @@ pub(crate) fn decode(
     level: Option<u8>,
     scratch: &mut Scratch,
     out: &mut [u8],
-) -> Result<(), WaveletError> {
+) -> Result<(), String> {
     let bytes = expected.sample.bytes();
     let samples =
         expected.size.iter().try_fold(1usize, |n, s| n.checked_mul(*s).filter(|_| (1..=MAX_SIDE).contains(s)));
     if samples.and_then(|s| s.checked_mul(bytes)) != Some(out.len()) {
-        return Err(WaveletError::Request(expected.size, out.len()));
+        let (size, bytes) = (expected.size, out.len());
+        return Err(format!("a chunk of {size:?} samples cannot be decoded into {bytes} bytes"));
     }
     let parts = ChunkParts::read(chunk, expected, level.is_some())?;
     let encoder = SampleEncoder::new(expected, parts.coding.integer);
@@ -248,7 +202,7 @@ fn reconstruct(
     level: Option<u8>,
     scratch: &mut Scratch,
     mut sink: impl FnMut(&[f32]),
-) -> Result<(), WaveletError> {
+) -> Result<(), String> {
     let coding = &parts.coding;
     let [width, height, depth] = coding.size;
     let samples = width * height * depth;
@@ -301,8 +255,8 @@ fn reconstruct(
 }
 
 /// Returns the level of the coarsest threshold, level 0 being that of the finest; `None` if there is no level.
-fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletError> {
-    let wrong = || WaveletError::Thresholds(finest.to_string(), coarsest.to_string());
+fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, String> {
+    let wrong = || format!("thresholds {finest} and {coarsest} make no sense");
     if !finest.is_finite() || !coarsest.is_finite() || finest <= 0.0 {
         return Err(wrong());
     }
@@ -317,11 +271,7 @@ fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletErro
 
 /// Reads the coefficients of the coarsest subbands, which are not children of any node: the stream has them as plain
 /// floats.
-fn read_coarse(
-    stream: &mut ByteReader<'_, ChunkPart>,
-    bands: &Bands,
-    coefficients: &mut [f32],
-) -> Result<(), WaveletError> {
+fn read_coarse(stream: &mut ByteReader<'_, ChunkPart>, bands: &Bands, coefficients: &mut [f32]) -> Result<(), String> {
     stream.enter(ChunkPart::Coarse);
     let step = bands.coarse();
     let [width, height, _] = bands.size[0];

@@ -4,7 +4,7 @@
 //! Its planes are coded by finite state entropy (FSE, a tANS coder) of bytes, in an early form of the library that has no
 //! block headers.
 
-use super::{ChunkPart, WaveletError, grow_to};
+use super::{ChunkPart, grow_to, no_fse, no_length, past_end};
 use crate::format::bytes::ByteReader;
 
 /// Bytes of a plane that are decoded at a time.
@@ -57,7 +57,7 @@ pub(super) struct Residual<'a> {
 
 impl<'a> Residual<'a> {
     /// Reads the planes' sizes and tables, for a chunk of `samples` samples.
-    pub(crate) fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, WaveletError> {
+    pub(crate) fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, String> {
         let mut reader = ByteReader::new(ChunkPart::Residual, coded);
         reader.skip(4)?;
         let sizes = reader.i32s::<4>()?;
@@ -76,7 +76,7 @@ impl<'a> Residual<'a> {
                     PlaneCoding::Same
                 }
                 -1 => PlaneCoding::Raw(reader.take(samples)?),
-                ..-1 => return Err(WaveletError::Length(part, size)),
+                ..-1 => return Err(no_length(part, size)),
                 _ => {
                     let table = &mut planes.tables[k];
                     let bits = table.read(reader.take(size as usize)?, part)?;
@@ -88,14 +88,14 @@ impl<'a> Residual<'a> {
     }
 
     /// Corrects the next row.
-    pub(crate) fn apply(&mut self, mut row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn apply(&mut self, mut row: &mut [f32]) -> Result<(), String> {
         while !row.is_empty() {
             if self.used == self.filled {
                 self.fill()?;
             }
             let count = row.len().min(self.filled - self.used);
             if count == 0 {
-                return Err(WaveletError::PastEnd(ChunkPart::Residual));
+                return Err(past_end(ChunkPart::Residual));
             }
             let (here, rest) = row.split_at_mut(count);
             let [a, b, c, d] = self.planes.blocks.each_ref().map(|block| &block[self.used..][..count]);
@@ -109,7 +109,7 @@ impl<'a> Residual<'a> {
     }
 
     /// Decodes the next block of each plane.
-    fn fill(&mut self) -> Result<(), WaveletError> {
+    fn fill(&mut self) -> Result<(), String> {
         let count = BLOCK.min(self.samples);
         self.samples -= count;
         (self.used, self.filled) = (0, count);
@@ -120,7 +120,7 @@ impl<'a> Residual<'a> {
             match coding {
                 PlaneCoding::Same => {}
                 PlaneCoding::Raw(bytes) => {
-                    let (here, rest) = bytes.split_at_checked(count).ok_or(WaveletError::PastEnd(part))?;
+                    let (here, rest) = bytes.split_at_checked(count).ok_or_else(|| past_end(part))?;
                     block.copy_from_slice(here);
                     *bytes = rest;
                 }
@@ -176,11 +176,11 @@ impl Table {
     }
 
     /// Builds the table from the counts at the beginning of a block; returns the coded bits behind them.
-    pub(crate) fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], WaveletError> {
+    pub(crate) fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], String> {
         let mut counts = [0i16; 256];
-        let (log, bytes) = read_counts(block, &mut counts).map_err(|why| WaveletError::Fse(part, why))?;
-        self.build(log, &counts).map_err(|why| WaveletError::Fse(part, why))?;
-        block.get(bytes..).ok_or(WaveletError::PastEnd(part))
+        let (log, bytes) = read_counts(block, &mut counts).map_err(|why| no_fse(part, why))?;
+        self.build(log, &counts).map_err(|why| no_fse(part, why))?;
+        block.get(bytes..).ok_or_else(|| past_end(part))
     }
 
     fn build(&mut self, log: u32, counts: &[i16; 256]) -> Result<(), &'static str> {
@@ -298,10 +298,10 @@ pub(super) struct State {
 
 impl State {
     /// Creates the state before the first symbol of a block.
-    pub(crate) fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, WaveletError> {
+    pub(crate) fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, String> {
         let last = bits.last().copied().unwrap_or(0);
         if last == 0 {
-            return Err(WaveletError::Fse(part, "it does not end in a stop bit"));
+            return Err(no_fse(part, "it does not end in a stop bit"));
         }
         let mut state = Self { left: 8 * (bits.len() - 1) + last.ilog2() as usize, ..Self::default() };
         for k in 0..2 {
@@ -329,17 +329,11 @@ impl State {
     }
 
     /// Decodes as many symbols as fit into `out`.
-    pub(crate) fn fill(
-        &mut self,
-        table: &Table,
-        bits: &[u8],
-        out: &mut [u8],
-        part: ChunkPart,
-    ) -> Result<(), WaveletError> {
+    pub(crate) fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: ChunkPart) -> Result<(), String> {
         let done = decode_interleaved([FseStream { state: self, table, bits, out }]);
         for symbol in &mut out[done..] {
             if self.ended == 2 {
-                return Err(WaveletError::Fse(part, "it is too short"));
+                return Err(no_fse(part, "it is too short"));
             }
             let entry = table.states.get(self.states[0] as usize).copied().unwrap_or(0);
             *symbol = (entry >> 8) as u8;
@@ -354,8 +348,8 @@ impl State {
     }
 
     /// Checks that the block has no further symbols.
-    pub(crate) fn finish(&self, part: ChunkPart) -> Result<(), WaveletError> {
-        if self.ended == 2 { Ok(()) } else { Err(WaveletError::Fse(part, "it is too long")) }
+    pub(crate) fn finish(&self, part: ChunkPart) -> Result<(), String> {
+        if self.ended == 2 { Ok(()) } else { Err(no_fse(part, "it is too long")) }
     }
 }
 
@@ -422,7 +416,7 @@ mod tests {
     const RUNS: [u8; 17] =
         [0xa1, 0xe7, 0xff, 0x6f, 0x81, 0x86, 0x58, 0xff, 0x0f, 0xf0, 0x7c, 0xfc, 0x9a, 0xaa, 0xd4, 0xef, 0x03];
 
-    fn decoded(block: &[u8], count: usize, step: usize) -> Result<Vec<u8>, WaveletError> {
+    fn decoded(block: &[u8], count: usize, step: usize) -> Result<Vec<u8>, String> {
         let mut table = Table::default();
         let bits = table.read(block, ChunkPart::ZeroRuns)?;
         let mut state = State::new(&table, bits, ChunkPart::ZeroRuns)?;
@@ -441,8 +435,8 @@ mod tests {
         for step in [64, 1, 3, 5, 16] {
             assert_eq!(decoded(&RUNS, 64, step), Ok(expected.clone()), "{step}");
         }
-        assert_eq!(decoded(&RUNS, 65, 65), Err(WaveletError::Fse(ChunkPart::ZeroRuns, "it is too short")));
-        assert_eq!(decoded(&RUNS, 63, 63), Err(WaveletError::Fse(ChunkPart::ZeroRuns, "it is too long")));
+        assert_eq!(decoded(&RUNS, 65, 65), Err("the zero runs: no valid FSE block, it is too short".into()));
+        assert_eq!(decoded(&RUNS, 63, 63), Err("the zero runs: no valid FSE block, it is too long".into()));
         for length in 0..RUNS.len() {
             assert!(decoded(&RUNS[..length], 64, 64).is_err(), "{length}");
         }

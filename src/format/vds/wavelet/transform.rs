@@ -5,8 +5,8 @@
 //! planes need. Each output plane at once goes through the same along Y, with rows in place of planes, and each of its
 //! rows through X. So the array of coefficients is read once, and all other data stay in the processor's caches.
 
+use super::grow_to;
 use super::tree::{Bands, has};
-use super::{WaveletError, grow_to};
 
 /// The intermediate planes and rows.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ pub(super) fn inverse(
     bands: &Bands,
     lifting: Lifting,
     buffers: &mut TransformBuffers,
-    mut sink: impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
-) -> Result<(), WaveletError> {
+    mut sink: impl FnMut(&mut [f32]) -> Result<(), String>,
+) -> Result<(), String> {
     let size = bands.size[0];
     let TransformBuffers { step_output, planes, rows, line } = buffers;
     if has(bands.mask[0], 2) {
@@ -66,7 +66,7 @@ pub(super) fn inverse(
     for step in (1..bands.steps).rev() {
         let [width, height, depth] = bands.size[step];
         let mut output = step_output[..width * height * depth].chunks_exact_mut(width);
-        undo(coefficients, bands, step, lifting, planes, rows, line, &mut |row| {
+        undo(coefficients, bands, step, lifting, [planes, rows, line], &mut |row| {
             if let Some(output) = output.next() {
                 output.copy_from_slice(row);
             }
@@ -76,21 +76,18 @@ pub(super) fn inverse(
             coefficients[k / height * size[0] * size[1] + k % height * size[0]..][..width].copy_from_slice(row);
         }
     }
-    undo(coefficients, bands, 0, lifting, planes, rows, line, &mut sink)
+    undo(coefficients, bands, 0, lifting, [planes, rows, line], &mut sink)
 }
 
 /// Undoes one step.
-#[allow(clippy::too_many_arguments)]
 fn undo(
     coefficients: &[f32],
     bands: &Bands,
     step: usize,
     lifting: Lifting,
-    planes: &mut [f32],
-    rows: &mut [f32],
-    line: &mut [f32],
-    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
-) -> Result<(), WaveletError> {
+    [planes, rows, line]: [&mut [f32]; 3],
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), String>,
+) -> Result<(), String> {
     let [width, height, depth] = bands.size[step];
     let mask = bands.mask[step];
     let [stride, whole, _] = bands.size[0];
@@ -99,35 +96,44 @@ fn undo(
     if !has(mask, 2) {
         return (0..depth).try_for_each(|z| rest(plane(z)));
     }
-    let (low, high, even) = (depth.div_ceil(2), depth / 2, depth.is_multiple_of(2));
-    let area = width * height;
-    let (low_half, output) = planes.split_at_mut(4 * area);
     // a plane without gaps is treated as one long row
-    let (row_length, row_count) = if width == stride { (area, 1) } else { (width, height) };
-    let row = |z: usize, y: usize| &coefficients[(z * whole + y) * stride..][..row_length];
+    let (length, count) = if width == stride { (width * height, 1) } else { (width, height) };
+    let row = |z: usize, y: usize| &coefficients[(z * whole + y) * stride..][..length];
+    along(depth, [length, count], row, planes, lifting, |samples| rest(Plane { samples, stride: width, width, height }))
+}
+
+/// Undoes one step along an axis of `depth` slabs, each of `count` rows of `length` samples: `row` returns the rows of a
+/// slab, those of the low half first. Four slabs of the low half and one output slab are kept in `slabs`.
+#[inline(always)]
+fn along<'a>(
+    depth: usize,
+    [length, count]: [usize; 2],
+    row: impl Fn(usize, usize) -> &'a [f32],
+    slabs: &mut [f32],
+    lifting: Lifting,
+    mut sink: impl FnMut(&[f32]) -> Result<(), String>,
+) -> Result<(), String> {
+    let (low, high, even) = (depth.div_ceil(2), depth / 2, depth.is_multiple_of(2));
+    let size = length * count;
+    let (low_half, output) = slabs.split_at_mut(4 * size);
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
             let around = four(next as isize - 2, |j| low + high_row(j, high, even));
-            for y in 0..row_count {
-                let out = &mut low_half[next % 4 * area + y * row_length..][..row_length];
-                lifting.low(out, row(next, y), four(0, |k| row(around[k as usize], y)));
+            for y in 0..count {
+                let out = &mut low_half[next % 4 * size + y * length..][..length];
+                lifting.low(out, row(next, y), around.map(|slab| row(slab, y)));
             }
             next += 1;
         }
-        let dense = |samples| Plane { samples, stride: width, width, height };
-        rest(dense(&low_half[j % 4 * area..][..area]))?;
+        sink(&low_half[j % 4 * size..][..size])?;
         if j < high {
-            let around = four(j as isize - 1, |j| low_row(j, low, even) % 4 * area);
-            for y in 0..row_count {
-                let out = &mut output[y * row_length..][..row_length];
-                lifting.high(
-                    out,
-                    row(low + j, y),
-                    four(0, |k| &low_half[around[k as usize] + y * row_length..][..row_length]),
-                );
+            let around = four(j as isize - 1, |j| low_row(j, low, even) % 4 * size);
+            for y in 0..count {
+                let around = around.map(|at| &low_half[at + y * length..][..length]);
+                lifting.high(&mut output[y * length..][..length], row(low + j, y), around);
             }
-            rest(dense(&output[..area]))?;
+            sink(&output[..size])?;
         }
     }
     Ok(())
@@ -140,30 +146,14 @@ fn along_y(
     lifting: Lifting,
     rows: &mut [f32],
     line: &mut [f32],
-    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
-) -> Result<(), WaveletError> {
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), String>,
+) -> Result<(), String> {
     let Plane { width, height, .. } = plane;
     let mut rest = |row: &[f32]| along_x(row, mask, lifting, line, sink);
     if !has(mask, 1) {
         return (0..height).try_for_each(|y| rest(plane.row(y)));
     }
-    let (low, high, even) = (height.div_ceil(2), height / 2, height.is_multiple_of(2));
-    let (low_half, output) = rows.split_at_mut(4 * width);
-    let mut next = 0;
-    for j in 0..low {
-        while next < low.min(j + 3) {
-            let around = four(next as isize - 2, |j| plane.row(low + high_row(j, high, even)));
-            lifting.low(&mut low_half[next % 4 * width..][..width], plane.row(next), around);
-            next += 1;
-        }
-        rest(&low_half[j % 4 * width..][..width])?;
-        if j < high {
-            let around = four(j as isize - 1, |j| &low_half[low_row(j, low, even) % 4 * width..][..width]);
-            lifting.high(&mut output[..width], plane.row(low + j), around);
-            rest(&output[..width])?;
-        }
-    }
-    Ok(())
+    along(height, [width, 1], |y, _| plane.row(y), rows, lifting, rest)
 }
 
 /// Undoes one step in a row.
@@ -172,8 +162,8 @@ fn along_x(
     mask: usize,
     lifting: Lifting,
     line: &mut [f32],
-    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
-) -> Result<(), WaveletError> {
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), String>,
+) -> Result<(), String> {
     let width = row.len();
     let (line, low_half) = line.split_at_mut(width);
     if !has(mask, 0) {

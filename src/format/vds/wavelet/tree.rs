@@ -305,13 +305,17 @@ impl Node {
         (self.0 >> 29) as usize
     }
 
-    /// Returns the first child, one step finer, where coordinates double in the dimensions of `mask`.
+    /// Returns the position of the first child, where coordinates double in the dimensions of `mask`.
+    #[inline]
+    pub(crate) fn first_child(self, mask: DimSet) -> PackedPosition {
+        let [x, y, z] = self.position();
+        PackedPosition::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)])
+    }
+
+    /// Returns the first child, one step finer.
     #[inline]
     pub(crate) fn doubled(self, mask: DimSet) -> Self {
-        let [x, y, z] = self.position();
-        let moved = PackedPosition::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)]);
-        let [x, y, z] = moved.position();
-        Self(Self::new([x, y, z], 0, 0).0 | (self.0 & !Self::POSITION).wrapping_sub(Self::STEP))
+        Self(Self::new(self.first_child(mask).position(), 0, 0).0 | (self.0 & !Self::POSITION).wrapping_sub(Self::STEP))
     }
 
     /// Returns the neighbour one further in each dimension of `set`, for a node whose coordinates are even.

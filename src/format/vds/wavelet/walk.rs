@@ -1,7 +1,7 @@
 //! The walk through the tree bits: which coefficients are coded, and from which level on.
 
-use super::tree::{ChildKind, DimSet, Link, Node, PackedPosition, TreeLinks, factor, subsets};
-use super::{ChunkPart, WaveletError, grow_to};
+use super::tree::{ChildKind, Link, Node, PackedPosition, TreeLinks, factor, subsets};
+use super::{ChunkPart, grow_to};
 use crate::format::bytes::ByteReader;
 
 /// The number of levels, from the finest on, whose entries the stream counts.
@@ -13,24 +13,22 @@ const GROUP: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     blocks: [i32; COUNTED_LEVELS],
-    /// `None` if all steps of the tree are plain.
-    singles: Option<[i32; COUNTED_LEVELS]>,
+    singles: [i32; COUNTED_LEVELS],
 }
 
 impl Counts {
-    /// Reads the counts of blocks and, unless the tree is `all_plain`, those of singles.
-    pub(crate) fn read(stream: &mut ByteReader<'_, ChunkPart>, all_plain: bool) -> Result<Self, WaveletError> {
+    /// Reads the counts of blocks, and those of singles unless the tree is `all_plain` and has none.
+    pub(crate) fn read(stream: &mut ByteReader<'_, ChunkPart>, all_plain: bool) -> Result<Self, String> {
         stream.enter(ChunkPart::Counts);
-        Ok(Self { blocks: stream.i32s()?, singles: if all_plain { None } else { Some(stream.i32s()?) } })
+        Ok(Self { blocks: stream.i32s()?, singles: if all_plain { Default::default() } else { stream.i32s()? } })
     }
 
     /// Returns the numbers of blocks and of singles after a level; together they may have `most` coefficients.
-    fn entries(&self, level: usize, block_len: usize, most: usize) -> Result<[usize; 2], WaveletError> {
-        let count = |row: &[i32; COUNTED_LEVELS]| row.get(level).copied().unwrap_or(0);
-        let (blocks, singles) = (count(&self.blocks), self.singles.as_ref().map_or(0, count));
+    fn entries(&self, level: usize, block_len: usize, most: usize) -> Result<[usize; 2], String> {
+        let [blocks, singles] = [self.blocks, self.singles].map(|row| row.get(level).copied().unwrap_or(0));
         let sum = i64::from(blocks) * block_len as i64 + i64::from(singles);
         if blocks < 0 || singles < 0 || sum > most as i64 {
-            return Err(WaveletError::Entries(sum, most));
+            return Err(format!("the counts announce {sum} entries of {most} samples"));
         }
         Ok([blocks as usize, singles as usize])
     }
@@ -44,7 +42,7 @@ pub(super) fn walk(
     highest: u8,
     lowest: u8,
     lists: &mut EntryLists,
-) -> Result<(), WaveletError> {
+) -> Result<(), String> {
     let bands = &links.bands;
     let repeats = if links.may_repeat { MAX_REPEATS } else { 1 };
     let nodes = if bands.steps > 1 { bands.volume(1) * repeats } else { 0 };
@@ -53,8 +51,10 @@ pub(super) fn walk(
     lists.significant.reset(nodes);
     lists.blocks.reset(blocks);
     lists.singles.reset(singles);
-    lists.levels.clear();
-    lists.levels.resize(usize::from(highest) + 1, LevelFields::default());
+    for fields in &mut lists.fields {
+        fields.clear();
+        fields.resize(usize::from(highest) + 1, BitField::default());
+    }
     if bands.steps > 1 {
         let step = bands.steps - 1;
         for sector in subsets(bands.mask[step]) {
@@ -64,24 +64,19 @@ pub(super) fn walk(
             }
         }
     }
-    let mut before = LevelFields::default();
+    let mut before = [0; 2];
     for level in (lowest..=highest).rev() {
         tree(stream, links, level, lists)?;
         check(counts, level, lists)?;
         stream.enter(ChunkPart::Values(level));
-        let mut fields = |known: usize, before: usize| {
+        let known = [links.block_len() * lists.blocks.length, lists.singles.length];
+        for ((fields, known), before) in lists.fields.iter_mut().zip(known).zip(&mut before) {
             let plane = stream.position();
             stream.take(known.div_ceil(8))?;
             let signs = stream.position();
-            stream.take((known - before).div_ceil(8))?;
-            Ok::<_, WaveletError>(BitField { known, plane, signs })
-        };
-        before.blocks = fields(links.block_len() * lists.blocks.length, before.blocks.known)?;
-        if !links.all_plain {
-            before.singles = fields(lists.singles.length, before.singles.known)?;
-        }
-        if let Some(level) = lists.levels.get_mut(usize::from(level)) {
-            *level = before;
+            stream.take((known - *before).div_ceil(8))?;
+            fields[usize::from(level)] = BitField { known, plane, signs };
+            *before = known;
         }
     }
     Ok(())
@@ -93,15 +88,15 @@ fn positions(from: [usize; 3], to: [usize; 3]) -> impl Iterator<Item = (usize, u
 }
 
 /// Compares the lengths of the lists with the counts.
-fn check(counts: &Counts, level: u8, lists: &EntryLists) -> Result<(), WaveletError> {
+fn check(counts: &Counts, level: u8, lists: &EntryLists) -> Result<(), String> {
     let compare = |what, row: &[i32], found: usize| match row.get(usize::from(level)) {
         Some(announced) if usize::try_from(*announced) != Ok(found) => {
-            Err(WaveletError::Counts { level, what, found, announced: i64::from(*announced) })
+            Err(format!("the tree of level {level} has {found} {what}, the counts say {announced}"))
         }
         _ => Ok(()),
     };
     compare("blocks", &counts.blocks, lists.blocks.length)?;
-    counts.singles.as_ref().map_or(Ok(()), |row| compare("singles", row, lists.singles.length))
+    compare("singles", &counts.singles, lists.singles.length)
 }
 
 /// Reads the tree bits of one level.
@@ -110,18 +105,18 @@ fn tree(
     links: &TreeLinks,
     level: u8,
     lists: &mut EntryLists,
-) -> Result<(), WaveletError> {
+) -> Result<(), String> {
     stream.enter(ChunkPart::Tree(level));
     let EntryLists { insignificant, significant, blocks, singles, .. } = lists;
     let (mut a, mut b) = (0, 0);
     while a < insignificant.length || b < significant.length {
-        let full = || WaveletError::TooMany(level);
+        let full = || format!("the tree of level {level} has more entries than the counts say");
         if a < insignificant.length {
             let bits = stream.take((insignificant.length - a).div_ceil(8))?;
             partition(insignificant, a, bits, |chosen| {
                 if links.all_plain {
                     let mask = links.block;
-                    blocks.extend(chosen, |node| doubled(node, mask))?;
+                    blocks.extend(chosen, |node| node.first_child(mask))?;
                 } else {
                     for node in chosen {
                         push_entries(links, *node, blocks, singles)?;
@@ -190,13 +185,6 @@ fn partition(
     Some(())
 }
 
-/// Returns the position of a node's first child where coordinates double in the dimensions of `mask`.
-#[inline]
-fn doubled(node: Node, mask: DimSet) -> PackedPosition {
-    let [x, y, z] = node.position();
-    PackedPosition::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)])
-}
-
 /// Appends a node's children to the lists of entries.
 #[inline]
 fn push_entries(
@@ -209,9 +197,9 @@ fn push_entries(
     let mask = links.bands.mask[step];
     match links.sectors.get(step)?[sector].kind {
         ChildKind::None => {}
-        ChildKind::Block => blocks.push(doubled(node, mask))?,
+        ChildKind::Block => blocks.push(node.first_child(mask))?,
         ChildKind::Singles => {
-            let [x, y, z] = doubled(node, mask).position();
+            let [x, y, z] = node.first_child(mask).position();
             for o in std::iter::once(0).chain(subsets(mask)) {
                 singles.push(PackedPosition::new([x + (o & 1), y + (o >> 1 & 1), z + (o >> 2 & 1)]))?;
             }
@@ -293,13 +281,6 @@ pub(super) struct BitField {
     pub signs: usize,
 }
 
-/// The bit fields of one level, for both lists of entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LevelFields {
-    pub blocks: BitField,
-    pub singles: BitField,
-}
-
 /// A list with a fixed capacity.
 #[derive(Debug, Default)]
 pub(super) struct List<T> {
@@ -350,8 +331,8 @@ pub(super) struct EntryLists {
     pub blocks: List<PackedPosition>,
     /// Entries of one coefficient.
     pub singles: List<PackedPosition>,
-    /// The bit fields of each level, the finest first.
-    pub levels: Vec<LevelFields>,
+    /// The bit fields of blocks and of singles in each level, the finest first.
+    pub fields: [Vec<BitField>; 2],
 }
 
 impl EntryLists {
@@ -359,6 +340,7 @@ impl EntryLists {
     pub(crate) fn bytes(&self) -> usize {
         let nodes = [&self.insignificant, &self.significant].map(|list| list.items.capacity()).iter().sum::<usize>();
         let positions = [&self.blocks, &self.singles].map(|list| list.items.capacity()).iter().sum::<usize>();
-        4 * (nodes + positions) + self.levels.capacity() * size_of::<LevelFields>()
+        let fields = self.fields.each_ref().map(Vec::capacity).iter().sum::<usize>();
+        4 * (nodes + positions) + fields * size_of::<BitField>()
     }
 }
