@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::error::CliError;
+use super::file_system::entries;
 use super::layout::TextLayout;
-use super::output::{self, Bar};
+use super::output;
 use super::text::{Size, counted, duration, escaped_path};
 use crate::source::disk_cache::{self, Cleared, Inspection, Kept};
 use crate::view::json::SCHEMA;
-use crate::view::json_text;
 
 #[derive(Debug, Args)]
 #[command(after_help = CACHE_EXAMPLE)]
@@ -65,32 +65,35 @@ pub(super) fn run(args: &CacheArgs) -> Result<(), CliError> {
         return clear(args);
     }
     let seen = Arc::new(AtomicU64::new(0));
-    let bar = Bar::new(COUNTING);
     let drawn = Arc::clone(&seen);
-    let shown = bar.follow(move |bar, _| bar.set_position(drawn.load(Relaxed)));
+    let shown = output::follow(&output::bar(COUNTING), move |bar, _| bar.set_position(drawn.load(Relaxed)));
     let survey = disk_cache::inspect(&args.cache_folder, args.check, |files| {
         seen.store(files, Relaxed);
         true
     });
     drop(shown);
     let survey = survey?;
-    if args.json {
-        return output::print(&json_text(&survey_json(&args.cache_folder, &survey)));
-    }
-    let mut layout = TextLayout::new(output::coloured());
-    write(&mut layout, &args.cache_folder, &survey, SystemTime::now());
-    output::print(layout.text())
+    output::object_or_text(
+        args.json,
+        || survey_json(&args.cache_folder, &survey),
+        |layout| write(layout, &args.cache_folder, &survey, SystemTime::now()),
+    )
 }
 
 fn clear(args: &CacheArgs) -> Result<(), CliError> {
-    let cleared = disk_cache::clear(&args.cache_folder)?;
+    let Cleared { files: removed, bytes, foreign } = disk_cache::clear(&args.cache_folder)?;
     if args.json {
-        return output::print(&json_text(&cleared_json(&args.cache_folder, &cleared)));
+        return output::json(&json!({
+            "schema": SCHEMA,
+            "path": args.cache_folder.to_string_lossy(),
+            "cleared": {"files": removed, "bytes": bytes},
+            "foreign": foreign,
+        }));
     }
-    let (place, size) = (escaped_path(&args.cache_folder), Size(cleared.bytes));
-    output::line(&format!("{place}: removed {}, {size}", files(cleared.files)))?;
-    if cleared.foreign > 0 {
-        output::note(&format!("{place}: left {} not of the cache", files(cleared.foreign)));
+    let place = escaped_path(&args.cache_folder);
+    output::line(&format!("{place}: removed {}, {}", files(removed), Size(bytes)))?;
+    if foreign > 0 {
+        output::note(&format!("{place}: left {} not of the cache", files(foreign)));
     }
     Ok(())
 }
@@ -100,11 +103,11 @@ fn write(layout: &mut TextLayout, place: &Path, survey: &Inspection, now: System
     let total = survey.total();
     layout.heading(&place.to_string_lossy());
     if total.files == 0 {
-        layout.row("holds", Some("nothing".to_owned()));
+        layout.row("holds", Some("nothing"));
     } else {
         layout.row("holds", Some(format!("{}, {}", Size(total.bytes), files(total.files))));
-        layout.row("last used", age(total.newest, now).map(|age| format!("{age} ago")));
-        layout.row("oldest used", age(total.oldest, now).map(|age| format!("{age} ago")));
+        layout.row("last used", age(total.newest, now));
+        layout.row("oldest used", age(total.oldest, now));
     }
     if survey.bad.files > 0 {
         let text = format!("{}, {}: never read, and fetched anew", files(survey.bad.files), Size(survey.bad.bytes));
@@ -116,22 +119,18 @@ fn write(layout: &mut TextLayout, place: &Path, survey: &Inspection, now: System
     }
     if !survey.datasets.is_empty() {
         layout.heading("Volumes");
-        layout.table(&["size", "files", "used", "volume"], &rows(survey, now));
+        let mut datasets: Vec<_> = survey.datasets.iter().collect();
+        datasets.sort_by_key(|(_, kept)| Reverse(kept.bytes));
+        let rows = datasets.iter().map(|((store, dataset), kept)| {
+            let used = age(kept.newest, now).unwrap_or_default();
+            vec![Size(kept.bytes).to_string(), kept.files.to_string(), used, format!("{store}/{dataset}")]
+        });
+        layout.table(&["size", "files", "used", "volume"], rows);
     }
 }
 
-fn rows(survey: &Inspection, now: SystemTime) -> Vec<Vec<String>> {
-    let mut datasets: Vec<(&(String, String), &Kept)> = survey.datasets.iter().collect();
-    datasets.sort_by_key(|(_, kept)| Reverse(kept.bytes));
-    let row = |((store, dataset), kept): &(&(String, String), &Kept)| {
-        let used = age(kept.newest, now).map_or_else(String::new, |age| format!("{age} ago"));
-        vec![Size(kept.bytes).to_string(), kept.files.to_string(), used, format!("{store}/{dataset}")]
-    };
-    datasets.iter().map(row).collect()
-}
-
 fn age(time: Option<SystemTime>, now: SystemTime) -> Option<String> {
-    Some(duration(now.duration_since(time?).unwrap_or_default().as_secs_f64()))
+    Some(format!("{} ago", duration(now.duration_since(time?).unwrap_or_default().as_secs_f64())))
 }
 
 fn files(n: u64) -> String {
@@ -139,44 +138,30 @@ fn files(n: u64) -> String {
 }
 
 fn survey_json(place: &Path, survey: &Inspection) -> Value {
-    let mut object = Map::new();
-    object.insert("schema".into(), SCHEMA.into());
-    object.insert("path".into(), place.to_string_lossy().into());
-    add(&mut object, &survey.total());
     let dataset = |((store, dataset), kept): (&(String, String), &Kept)| {
-        let mut object = Map::new();
-        object.insert("store".into(), store.as_str().into());
-        object.insert("dataset".into(), dataset.as_str().into());
-        add(&mut object, kept);
-        Value::Object(object)
+        together([json!({"store": store, "dataset": dataset}), kept_json(kept)])
     };
-    object.insert("datasets".into(), survey.datasets.iter().map(dataset).collect());
-    let mut bad = Map::new();
-    add(&mut bad, &survey.bad);
-    bad.insert("names".into(), json!(survey.bad_names));
-    object.insert("bad".into(), bad.into());
-    object.insert("foreign".into(), survey.foreign.into());
-    object.into()
+    let datasets: Value = survey.datasets.iter().map(dataset).collect();
+    let bad = together([kept_json(&survey.bad), json!({"names": survey.bad_names})]);
+    together([
+        json!({"schema": SCHEMA, "path": place.to_string_lossy()}),
+        kept_json(&survey.total()),
+        json!({"datasets": datasets, "bad": bad, "foreign": survey.foreign}),
+    ])
 }
 
-fn add(object: &mut Map<String, Value>, kept: &Kept) {
-    object.insert("files".into(), kept.files.into());
-    object.insert("bytes".into(), kept.bytes.into());
-    object.insert("oldest".into(), seconds(kept.oldest));
-    object.insert("newest".into(), seconds(kept.newest));
+/// Returns an object with the entries of all these objects.
+fn together(objects: impl IntoIterator<Item = Value>) -> Value {
+    objects.into_iter().flat_map(entries).collect()
 }
 
-fn seconds(time: Option<SystemTime>) -> Value {
-    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.map_or(Value::Null, |since| json!(since.as_secs_f64()))
-}
-
-fn cleared_json(place: &Path, cleared: &Cleared) -> Value {
+fn kept_json(kept: &Kept) -> Value {
+    let seconds = |time: Option<SystemTime>| Some(time?.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
     json!({
-        "schema": SCHEMA,
-        "path": place.to_string_lossy(),
-        "cleared": {"files": cleared.files, "bytes": cleared.bytes},
-        "foreign": cleared.foreign,
+        "files": kept.files,
+        "bytes": kept.bytes,
+        "oldest": seconds(kept.oldest),
+        "newest": seconds(kept.newest),
     })
 }
 

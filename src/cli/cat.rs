@@ -5,7 +5,7 @@ mod output;
 mod selection;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -16,12 +16,12 @@ use self::output::{Destination, Progress};
 use self::selection::{At, Slices, select};
 use super::deadline;
 use super::error::CliError;
-use super::file_system::{StoreArgs, quality};
+use super::file_system::{MAX_QUALITY, StoreArgs};
 use super::interrupt::Interrupts;
 use super::machine::{default_cache_size, default_threads};
-use super::output::{Bar, note};
+use super::output::{bar, follow, note};
 use super::source::DatasetAt;
-use super::text::{Size, choose, escaped_path};
+use super::text::{Size, choose, escaped_path, number_in, rate};
 use crate::array::{ReadError, Reader};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
@@ -54,14 +54,14 @@ pub(super) struct CatArgs {
     /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single
     /// number is one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a
     /// slice are whole. Unlike in Python, an index beyond the axis is an error.
-    #[arg(long, value_name = "SLICES", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SLICES", allow_hyphen_values = true, value_parser = Slices::read)]
     region: Option<Slices>,
 
     /// The part to print along one axis, by what the survey calls it; may be repeated
     ///
     /// `inline=1234` is one line, `inline=1234:1300` all lines from the first to the second, both included;
     /// `inline=1234:` goes to the last. `volfs info` shows the axes, their numbers and their steps.
-    #[arg(long, value_name = "AXIS=VALUE")]
+    #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     at: Vec<At>,
 
     /// The form of the output
@@ -73,7 +73,7 @@ pub(super) struct CatArgs {
     /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
     /// one more bit plane. Less is read and decoded, for a coarse look at slow or remote data. Other layers are not
     /// affected. [default: decode everything]
-    #[arg(long, value_name = "LEVEL", value_parser = quality)]
+    #[arg(long, value_name = "LEVEL", value_parser = number_in(0..=MAX_QUALITY))]
     quality: Option<u8>,
 
     /// Write to this file instead of standard output
@@ -123,24 +123,27 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None)))?;
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
-    let (progress, bar) = (Arc::<Progress>::default(), Arc::new(OnceLock::<Bar>::new()));
-    let (interrupted, shown_bar) = (Arc::clone(&progress), Arc::clone(&bar));
+    let (progress, bar) = (Arc::<Progress>::default(), bar(TEMPLATE));
+    let (interrupted, shown_bar) = (Arc::clone(&progress), bar.clone());
     interrupts.on_arrival(move || {
-        shown_bar.get().into_iter().for_each(Bar::clear);
+        shown_bar.finish_and_clear();
         interrupted.interrupt().iter().for_each(|words| note(words));
     });
     let found = DatasetAt::open(&args.path, &args.store.store_option, args.quality)?;
-    let chosen = Chosen::new(args, &found).map_err(CliError::argument)?;
-    let (layer, array) = (chosen.layer, chosen.array);
+    let (layer, array) = chosen(args, &found).map_err(CliError::argument)?;
     let info = array.info();
     let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::argument)?;
     let header = if args.format == Format::Npy { npy::header(info.dtype, &region.shape) } else { Vec::new() };
     let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
     let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force, &progress)?;
-    chosen.note.iter().for_each(|text| note(text));
-    let bar = bar.get_or_init(|| if out.is_file() { Bar::new(TEMPLATE) } else { Bar::hidden() });
-    let drawn = Arc::clone(&progress);
-    let shown = bar.follow(move |bar, since| draw(bar, &drawn, total, since));
+    remark(&found, info).iter().for_each(|text| note(text));
+    let draw = move |bar: &ProgressBar, since: Duration| {
+        let written = progress.written.get();
+        bar.set_length(total);
+        bar.set_message(format!("{}, {}", Size(total), rate(written, since)));
+        bar.set_position(written);
+    };
+    let shown = out.is_file().then(|| follow(&bar, draw));
     let damaged = |error| damaged(&found.path, layer, info, error);
     if out.write(&header)? && copy(array, region, &mut out, damaged)? {
         out.finish()?;
@@ -149,42 +152,34 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-fn draw(bar: &ProgressBar, progress: &Progress, total: u64, since: Duration) {
-    let written = progress.written.get();
-    let rate = written as f64 / since.as_secs_f64().max(0.001);
-    bar.set_length(total);
-    bar.set_message(format!("{}, {}/s", Size(total), Size(rate as u64)));
-    bar.set_position(written);
+/// Chooses an array by --layer and --lod, or by a path that is a layer or a level inside a mount.
+fn chosen<'a>(args: &CatArgs, found: &'a DatasetAt) -> Result<(&'a Layer, &'a Arc<dyn Array>), String> {
+    let named = args.layer.as_deref().map(|name| layer(&found.open, name)).transpose()?;
+    let index = agreeing("--layer", named, found.layer)?.unwrap_or(0);
+    let no_layer = || "the volume has no layer that can be shown; see volfs info".to_owned();
+    let layer = found.open.dataset.layers().get(index).ok_or_else(no_layer)?;
+    if let (None, Some(file)) = (found.lod, &found.file) {
+        return Err(format!(
+            "{file} has no samples of a level; give a file lodN.*, or the folder of a layer or volume"
+        ));
+    }
+    let lod = agreeing("--lod", args.lod, found.lod)?.unwrap_or(0);
+    let array = layer.levels.get(lod).ok_or_else(|| {
+        let last = layer.levels.len().saturating_sub(1);
+        format!("--lod: there is no LOD {lod}; layer {} has LOD 0 to {last}", layer.name)
+    })?;
+    Ok((layer, array))
 }
 
-/// The array that the arguments choose.
-struct Chosen<'a> {
-    layer: &'a Layer,
-    array: &'a Arc<dyn Array>,
-    /// What a user should know about the choice.
-    note: Option<String>,
-}
-
-impl<'a> Chosen<'a> {
-    /// Chooses by --layer and --lod, or by a path that is a layer or a level inside a mount.
-    fn new(args: &CatArgs, found: &'a DatasetAt) -> Result<Self, String> {
-        let named = args.layer.as_deref().map(|name| layer(&found.open, name)).transpose()?;
-        let index = agreeing("--layer", named, found.layer)?.unwrap_or(0);
-        let no_layer = || "the volume has no layer that can be shown; see volfs info".to_owned();
-        let layer = found.open.dataset.layers().get(index).ok_or_else(no_layer)?;
-        if let (None, Some(file)) = (found.lod, &found.file) {
-            return Err(format!(
-                "{file} has no samples of a level; give a file lodN.*, or the folder of a layer or volume"
-            ));
+/// Returns what a user should know about the samples of an array whose file the path is.
+fn remark(found: &DatasetAt, info: &ArrayInfo) -> Option<String> {
+    match found.file.as_ref()? {
+        file if file.contains(".by-") => {
+            let axes: Vec<&str> = info.axes.iter().map(|axis| axis.name.as_str()).collect();
+            Some(format!("the samples come as [{}], not turned as in {file}", axes.join(", ")))
         }
-        let array = level(layer, agreeing("--lod", args.lod, found.lod)?.unwrap_or(0))?;
-        let axes = || array.info().axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
-        let turned = found.file.as_ref().filter(|file| file.contains(".by-"));
-        let note = turned.map(|file| format!("the samples come as [{}], not turned as in {file}", axes()));
-        let scaled = found.file.as_ref().filter(|file| file.contains(".float32."));
-        let note =
-            note.or_else(|| scaled.map(|file| format!("the samples come as stored, not as float32 as in {file}")));
-        Ok(Self { layer, array, note })
+        file if file.contains(".float32.") => Some(format!("the samples come as stored, not as float32 as in {file}")),
+        _ => None,
     }
 }
 
@@ -211,13 +206,6 @@ fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
             folder.ok_or_else(|| format!("--layer: {error}"))
         }
     }
-}
-
-fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
-    layer.levels.get(lod).ok_or_else(|| {
-        let last = layer.levels.len().saturating_sub(1);
-        format!("--lod: there is no LOD {lod}; layer {} has LOD 0 to {last}", layer.name)
-    })
 }
 
 /// Writes a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is gone.

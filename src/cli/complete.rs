@@ -1,21 +1,27 @@
-//! `volfs complete`: what a shell offers for the word at the cursor; and the scripts that ask.
+//! `volfs complete`: what a shell offers for the word at the cursor (commands, options, volumes, layers, levels, axes and
+//! mounts), and the scripts that ask.
 //!
 //! The answer is a line with the kind, and a line for each candidate with its description behind a tab. The kinds are
 //! `words`, `paths` (of which the candidates that end in a slash are folders), and `files` and `folders`, which the
 //! shell finds by itself.
 
-mod values;
-
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use self::values::{Candidate, Fitting};
-use super::deadline::{self, Output};
+use super::deadline;
 use super::error::{Cause, CliError};
-use super::text::escaped;
+use super::source::{DatasetAt, mountpoint_of};
+use super::text::{choose, escaped};
 use super::{Cli, output};
+use crate::catalog::Recogniser;
+use crate::format::{Layer, registry};
+use crate::mount::read_mounts;
+use crate::view::view_names;
+use crate::volume::ArrayInfo;
 
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETE_EXAMPLE)]
@@ -59,10 +65,9 @@ pub(super) fn run(args: &CompleteArgs) -> Result<(), CliError> {
         Shell::Fish => Line::quoted(&args.typed),
         Shell::Zsh => Line::plain(&args.typed),
     };
-    let offer = |out: &Output<'_>| out.part(answer(args.shell, &line).as_bytes()).map(drop);
-    match deadline::run_within(TIMEOUT, Path::new("."), offer) {
+    match deadline::run_within(TIMEOUT, Path::new("."), || output::print(&answer(args.shell, &line))) {
         // the shell would hang as well
-        Err(error) if matches!(error.cause(), Cause::Timeout) => output::print("words\n"),
+        Err(error) if matches!(error.cause, Cause::Timeout) => output::print("words\n"),
         offered => offered,
     }
 }
@@ -79,16 +84,17 @@ pub(crate) fn script(shell: Shell) -> &'static str {
 fn answer(shell: Shell, line: &Line) -> String {
     let mut cli = Cli::command();
     cli.build();
-    let (prefix, Fitting { kind, candidates }) = line.fitting(&cli);
+    let (prefix, (kind, candidates)) = line.fitting(&cli);
     let mut text = format!("{kind}\n");
-    for Candidate { word, help } in candidates {
+    for (word, help) in candidates {
         let mut word = format!("{prefix}{word}");
         // a name with such characters cannot be typed
         if word.contains(char::is_control) {
             continue;
         }
         if shell == Shell::Bash {
-            word = line.after_break(&word).to_owned();
+            // it replaces only what follows `=` or `:`
+            word = word.get(line.kept..).unwrap_or(&word).to_owned();
             // bash adds the slash by itself
             word.truncate(word.trim_end_matches('/').len().max(1));
         }
@@ -98,7 +104,6 @@ fn answer(shell: Shell, line: &Line) -> String {
 }
 
 /// The words before the cursor, without their quotes; the name of the program is left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Line {
     /// Those before the one at the cursor.
     before: Vec<String>,
@@ -151,23 +156,17 @@ impl Line {
         Self::plain(&words.iter().map(unquoted).collect::<Vec<_>>())
     }
 
-    /// Returns the part of a candidate that bash puts into the line.
-    fn after_break<'a>(&self, candidate: &'a str) -> &'a str {
-        candidate.get(self.kept..).unwrap_or(candidate)
-    }
-
     /// Returns what fits in place of the current word, by the definitions of the commands, and the text before it in the
     /// same word, such as `--layer=`.
     fn fitting(&self, cli: &Command) -> (String, Fitting) {
         let current = self.current.as_str();
-        let words = |candidates| (String::new(), Fitting::words(candidates));
+        let words = |candidates| (String::new(), ("words", candidates));
         let Some((name, rest)) = self.before.split_first() else {
             return words(if current.starts_with('-') { options(cli, current) } else { commands(cli, current) });
         };
         let Some(command) = cli.find_subcommand(name) else { return words(Vec::new()) };
         let (mut positional, mut given) = (Vec::new(), Vec::new());
-        let mut pending: Option<&Arg> = None;
-        let mut only_positional = false;
+        let (mut pending, mut only_positional) = (None::<&Arg>, false);
         for word in rest {
             if let Some(option) = pending.take() {
                 given.push((option.get_id().as_str(), word.as_str()));
@@ -183,7 +182,7 @@ impl Line {
             }
         }
         let value = |prefix: String, typed: &str, arg: &Arg| {
-            (prefix, values::fitting(arg, command.get_name(), typed, &positional, &given))
+            (prefix, value_of(arg, command.get_name(), typed, &positional, &given))
         };
         if let Some(option) = pending {
             return value(String::new(), current, option);
@@ -223,15 +222,158 @@ fn commands(cli: &Command, typed: &str) -> Vec<Candidate> {
     let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
     let named = shown.flat_map(|command| {
         let names = command.get_name_and_visible_aliases().into_iter();
-        names.map(move |name| Candidate::new(name, command.get_about()))
+        names.map(move |name| candidate(name, command.get_about()))
     });
-    named.filter(|candidate| candidate.word.starts_with(typed)).collect()
+    named.filter(|(word, _)| word.starts_with(typed)).collect()
 }
 
 fn options(command: &Command, typed: &str) -> Vec<Candidate> {
     let shown = command.get_arguments().filter(|option| !option.is_hide_set());
-    let named = shown.filter_map(|option| Some(Candidate::new(format!("--{}", option.get_long()?), option.get_help())));
-    named.filter(|candidate| candidate.word.starts_with(typed)).collect()
+    let named = shown.filter_map(|option| Some(candidate(format!("--{}", option.get_long()?), option.get_help())));
+    named.filter(|(word, _)| word.starts_with(typed)).collect()
+}
+
+/// A word that fits, and its meaning.
+type Candidate = (String, String);
+
+fn candidate(word: impl Into<String>, help: Option<&StyledStr>) -> Candidate {
+    (word.into(), help.map(ToString::to_string).unwrap_or_default())
+}
+
+/// The candidates, and their kind: `words` or `paths`; `files` or `folders`, any of which fits, have no candidates.
+type Fitting = (&'static str, Vec<Candidate>);
+
+const FILES: Fitting = ("files", Vec::new());
+const FOLDERS: Fitting = ("folders", Vec::new());
+
+/// Sorts paths; without any, others fit.
+fn sorted(mut paths: Vec<String>, others: Fitting) -> Fitting {
+    paths.sort_unstable();
+    paths.dedup();
+    let candidates: Vec<Candidate> = paths.into_iter().map(|path| candidate(path, None)).collect();
+    if candidates.is_empty() { others } else { ("paths", candidates) }
+}
+
+/// Returns what fits the argument `arg` of a command in place of `typed`. `options` are the names and values of the options
+/// before the cursor.
+fn value_of(arg: &Arg, command: &str, typed: &str, positional: &[&str], options: &[(&str, &str)]) -> Fitting {
+    let of_dataset = |about: fn(&DatasetAt, Option<&str>) -> Vec<Candidate>| {
+        let found = positional.first().and_then(|path| DatasetAt::open(&expanded(path), &[], None).ok());
+        let layer = options.iter().find(|(name, _)| *name == "layer").map(|(_, value)| *value);
+        begins(found.map(|found| about(&found, layer)).unwrap_or_default(), typed)
+    };
+    match arg.get_id().as_str() {
+        "path" | "paths" | "source" => paths_below(typed),
+        "mountpoint" if command == "mount" => FOLDERS,
+        "cache_folder" | "disk_cache" => FOLDERS,
+        "mountpoint" => mounts(typed),
+        "layer" => of_dataset(layers),
+        "lod" => of_dataset(levels),
+        "at" => of_dataset(axes),
+        "views" => ("words", view_lists(typed)),
+        "output" | "log_file" | "token_file" | "exec" => FILES,
+        _ => {
+            let word = |value: &PossibleValue| candidate(value.get_name(), value.get_help());
+            let possible = arg.get_possible_values();
+            begins(possible.iter().filter(|value| !value.is_hide_set()).map(word).collect(), typed)
+        }
+    }
+}
+
+/// Returns the candidates that begin with what is typed, in any case.
+fn begins(candidates: Vec<Candidate>, typed: &str) -> Fitting {
+    let typed = typed.to_lowercase();
+    let fits = |(word, _): &Candidate| word.to_lowercase().starts_with(&typed);
+    ("words", candidates.into_iter().filter(fits).collect())
+}
+
+/// Returns the lists of views that are typed but for the last name, with each name that it may become.
+fn view_lists(typed: &str) -> Vec<Candidate> {
+    let (before, last) = typed.rfind([',', ':']).map_or(("", typed), |at| typed.split_at(at + 1));
+    let is_new = |name: &str| before.split([',', ':']).all(|typed| typed != name);
+    let names = view_names().iter().filter(|view| view.name.starts_with(last) && is_new(view.name));
+    names.map(|view| (format!("{before}{}", view.name), view.about.to_owned())).collect()
+}
+
+/// Returns the folders and volumes that begin with what is typed, inside a mount all files.
+fn paths_below(typed: &str) -> Fitting {
+    let (folder, begin) =
+        typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (&typed[..=folder.len()], begin));
+    let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
+    let in_mount = mountpoint_of(&place).is_ok_and(|mount| mount.is_some());
+    let recogniser = Recogniser::new(registry());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(begin)) else { continue };
+        if name.starts_with('.') && begin.is_empty() {
+            continue;
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        let is_folder = kind.is_dir() || (kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()));
+        if is_folder {
+            found.push(format!("{folder}{name}/"));
+        } else if in_mount || matches!(recogniser.format_of(&entry.path()), Ok(Some(_))) {
+            found.push(format!("{folder}{name}"));
+        }
+    }
+    sorted(found, FILES)
+}
+
+/// Returns the mount points that begin with what is typed.
+fn mounts(typed: &str) -> Fitting {
+    let all = read_mounts().unwrap_or_default();
+    let here = std::env::current_dir().unwrap_or_default();
+    let home = std::env::home_dir().unwrap_or_default();
+    let shown = |mountpoint: &Path| match typed {
+        _ if typed.starts_with("~/") => Some(format!("~/{}", mountpoint.strip_prefix(&home).ok()?.to_str()?)),
+        _ if typed.starts_with('/') || typed.is_empty() => Some(mountpoint.to_str()?.to_owned()),
+        _ => Some(mountpoint.strip_prefix(&here).ok()?.to_str()?.to_owned()),
+    };
+    let ours = all.iter().filter(|mount| mount.is_volfs());
+    let found = ours.filter_map(|mount| shown(&mount.mountpoint)).filter(|place| place.starts_with(typed));
+    sorted(found.collect(), FOLDERS)
+}
+
+fn layers(found: &DatasetAt, _: Option<&str>) -> Vec<Candidate> {
+    let described = |layer: &Layer| {
+        let shape = |info: &ArrayInfo| format!("{} {}", sizes(info), info.dtype.name());
+        (layer.name.clone(), layer.levels.first().map(|level| shape(level.info())).unwrap_or_default())
+    };
+    found.open.dataset.layers().iter().map(described).collect()
+}
+
+/// Returns the layer that is chosen: by its name, by the path, or the first.
+fn layer<'a>(found: &'a DatasetAt, chosen: Option<&str>) -> Option<&'a Layer> {
+    let layers = found.open.dataset.layers();
+    let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+    let by_name = chosen.and_then(|name| choose("layer", &names, name).ok());
+    layers.get(by_name.or(found.layer).unwrap_or(0))
+}
+
+fn levels(found: &DatasetAt, chosen: Option<&str>) -> Vec<Candidate> {
+    let levels = layer(found, chosen).into_iter().flat_map(|layer| &layer.levels).enumerate();
+    levels.map(|(lod, level)| (lod.to_string(), sizes(level.info()))).collect()
+}
+
+fn axes(found: &DatasetAt, chosen: Option<&str>) -> Vec<Candidate> {
+    let finest = layer(found, chosen).and_then(|layer| layer.levels.first());
+    let named = finest.into_iter().flat_map(|level| &level.info().axes).filter(|axis| !axis.name.is_empty());
+    named.map(|axis| candidate(format!("{}=", axis.name), None)).collect()
+}
+
+/// Formats the shape of an array: `64x80x1`.
+fn sizes(info: &ArrayInfo) -> String {
+    info.shape().iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// Returns a path with the home folder in place of `~`.
+fn expanded(path: &str) -> PathBuf {
+    let home = || std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    match path.strip_prefix("~/").zip(home()) {
+        Some((below, home)) => home.join(below),
+        None => PathBuf::from(path),
+    }
 }
 
 #[cfg(test)]
@@ -295,5 +437,51 @@ mod tests {
         }
         let fish = Line::quoted(&["cat".into(), "My\\ File".into(), "'x y".into()]);
         assert_eq!((fish.before, fish.current), (vec!["cat".to_owned(), "My File".into()], "x y".to_owned()));
+    }
+
+    fn arg(id: &'static str) -> Arg {
+        Arg::new(id)
+    }
+
+    #[test]
+    fn volumes_and_their_layers_are_found() {
+        let data = format!("{}/tests/data/demo/", env!("CARGO_MANIFEST_DIR"));
+        let found = value_of(&arg("path"), "cat", &data, &[], &[]);
+        let names: Vec<&str> = found.1.iter().filter_map(|(path, _)| path.strip_prefix(&data)).collect();
+        assert_eq!((found.0, names), ("paths", vec!["cells/", "cloud-survey/", "north.zgy", "south.vds"]));
+        let words = |id, typed: &str, path: &str, options: &[(&str, &str)]| {
+            words_of(value_of(&arg(id), "cat", typed, &[&(data.clone() + path)], options))
+        };
+        assert_eq!(words("layer", "", "south.vds", &[]), ["Amplitude", "Trace", "SEGYTraceHeader"]);
+        assert_eq!(words("layer", "tr", "south.vds", &[]), ["Trace"]);
+        assert_eq!(words("lod", "", "north.zgy", &[]), ["0", "1", "2"]);
+        assert_eq!(words("at", "in", "north.zgy", &[]), ["inline="]);
+        assert_eq!(words("lod", "", "cloud-survey", &[("layer", "SEGY")]), ["0"]);
+        assert_eq!(words("layer", "", "none", &[]), [""; 0]);
+    }
+
+    fn words_of((kind, candidates): Fitting) -> Vec<String> {
+        assert_eq!(kind, "words");
+        candidates.into_iter().map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn lists_of_views_go_on_with_names_that_are_not_in_them() {
+        let words = |typed: &str| words_of(value_of(&arg("views"), "mount", typed, &[], &[]));
+        assert_eq!(words("n"), ["npy", "nrrd"]);
+        assert_eq!(words("npy,n"), ["npy,nrrd"]);
+        assert_eq!(words("tiff:raw"), ["tiff:raw"]);
+        assert_eq!(words("x"), [""; 0]);
+        assert_eq!(words("").len(), view_names().len());
+    }
+
+    #[test]
+    fn the_shell_finds_what_volfs_does_not_know() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("notes.txt"), "x").unwrap();
+        let typed = format!("{}/", folder.path().display());
+        assert_eq!(value_of(&arg("path"), "info", &typed, &[], &[]), FILES);
+        assert_eq!(value_of(&arg("mountpoint"), "umount", &typed, &[], &[]), FOLDERS);
+        assert_eq!(value_of(&arg("log_file"), "mount", "", &[], &[]), FILES);
     }
 }

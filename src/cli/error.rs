@@ -1,8 +1,10 @@
 //! The error that a command ends with: one line that names the failure, the place and the remedy.
 
-use std::fmt;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+
+use thiserror::Error;
 
 use super::text::{escaped, escaped_path};
 use crate::catalog::CatalogError;
@@ -11,14 +13,15 @@ use crate::mount::DaemonError;
 use crate::source::disk_cache::DiskCacheError;
 
 /// Why a command failed, and the exit status of the process.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{what}{}{remedy}", if .remedy.is_empty() { "" } else { "; " })]
 pub(crate) struct CliError {
     /// What failed, where and why.
-    what: String,
+    pub(super) what: String,
     /// What the user can do about it; may be empty.
-    remedy: String,
+    pub(super) remedy: String,
+    pub(super) cause: Cause,
     status: u8,
-    cause: Cause,
 }
 
 /// What callers tell apart.
@@ -60,12 +63,8 @@ impl CliError {
         Self { cause, ..self }
     }
 
-    pub(super) fn cause(&self) -> &Cause {
-        &self.cause
-    }
-
     /// SOURCE is a URL that cannot be used.
-    pub(super) fn store(url: &Path, reason: impl fmt::Display) -> Self {
+    pub(super) fn store(url: &Path, reason: impl Display) -> Self {
         Self::new(format!("cannot use {}: {reason}", escaped_path(url)), "")
     }
 
@@ -89,15 +88,6 @@ impl CliError {
         }
     }
 }
-
-impl fmt::Display for CliError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gap = if self.remedy.is_empty() { "" } else { "; " };
-        write!(f, "{}{gap}{}", self.what, self.remedy)
-    }
-}
-
-impl std::error::Error for CliError {}
 
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> Self {

@@ -1,15 +1,16 @@
 //! The options of `volfs mount` and `volfs serve` that say what is shown and how it is read, and those of object stores.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::error::CliError;
 use super::machine::{self, default_cache_size, default_threads};
+use super::mounts::{all_mounts, resolve};
 use super::source::mountpoint_of;
-use super::text::{Size, escaped_path, similar};
+use super::text::{Size, escaped_path, number_in, similar};
 use crate::fs::{Options, Ownership};
 use crate::source::disk_cache::{DiskCache, DiskCacheOptions};
 use crate::source::{StoreOption, is_url};
@@ -22,7 +23,7 @@ const SMALLEST_DISK_CACHE: u64 = 64 << 20;
 /// A limit beyond any useful number of threads.
 const MAX_THREADS: usize = 1024;
 /// The lowest quality.
-const MAX_QUALITY: u8 = 15;
+pub(super) const MAX_QUALITY: u8 = 15;
 
 /// The options of object stores.
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub(super) struct FileSystemArgs {
     /// Threads that decode
     ///
     /// [default: as many as there are cores]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", value_parser = number_in(1..=MAX_THREADS))]
     pub(super) threads: Option<usize>,
 
     /// Follow symbolic links that lead out of SOURCE
@@ -80,7 +81,7 @@ pub(super) struct FileSystemArgs {
     /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
     /// one more bit plane. Less is read and decoded, for a coarse look at slow or remote data. Other layers are not
     /// affected. [default: decode everything]
-    #[arg(long, value_name = "LEVEL", value_parser = quality)]
+    #[arg(long, value_name = "LEVEL", value_parser = number_in(0..=MAX_QUALITY))]
     pub(super) quality: Option<u8>,
 
     /// Show these views only
@@ -92,40 +93,27 @@ pub(super) struct FileSystemArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Views(Vec<&'static str>);
 
-impl fmt::Display for Views {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(","))
-    }
-}
-
 /// Parses names with commas or colons between: an option of `-o` can only have colons.
 fn views(text: &str) -> Result<Views, String> {
     let known: Vec<&str> = view_names().iter().map(|view| view.name).collect();
     let mut names = Vec::new();
+    let all = known.join(", ");
     for name in text.split([',', ':']).map(str::trim).filter(|name| !name.is_empty()) {
-        match known.iter().find(|known| **known == name) {
-            Some(name) => names.push(*name),
-            None => {
-                let meant = similar(&known, name).map(|name| format!("did you mean {name}? ")).unwrap_or_default();
-                return Err(format!("there is no view {name}; {meant}there are {}", known.join(", ")));
-            }
-        }
+        names.push(*known.iter().find(|known| **known == name).ok_or_else(|| {
+            let meant = similar(&known, name).map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+            format!("there is no view {name}; {meant}there are {all}")
+        })?);
     }
-    if names.is_empty() {
-        return Err(format!("it needs at least one of {}", known.join(", ")));
-    }
-    Ok(Views(with_needed(&names)))
+    if names.is_empty() { Err(format!("it needs at least one of {all}")) } else { Ok(Views(with_needed(&names))) }
 }
 
 fn views_help() -> String {
     let width = view_names().iter().map(|view| view.name.len()).max().unwrap_or(0);
-    let lines: Vec<String> =
-        view_names().iter().map(|view| format!("  {:width$}  {}", view.name, view.about)).collect();
+    let lines: String = view_names().iter().map(|view| format!("  {:width$}  {}\n", view.name, view.about)).collect();
     format!(
-        "Show these views only: their names with commas between (in -o with colons)\n\n{}\n\n\
+        "Show these views only: their names with commas between (in -o with colons)\n\n{lines}\n\
         The headers of lodN.raw bring lodN.raw along. dataset.json and lodN.json are always shown. [default: all that fit \
-        the dataset]",
-        lines.join("\n")
+        the dataset]"
     )
 }
 
@@ -146,7 +134,7 @@ pub(super) fn options(args: FileSystemArgs, source: PathBuf, mountpoint: Option<
         "store_option": (!store_options.is_empty()).then_some(store_options),
         "disk_cache": disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()),
         "disk_cache_size": disk_cache.as_ref().map(|disk| disk.budget),
-        "views": args.views.as_ref().map(ToString::to_string),
+        "views": args.views.as_ref().map(|views| views.0.join(",")),
     }));
     Ok(Options {
         source,
@@ -177,65 +165,32 @@ fn disk_cache(
     mountpoint: Option<&Path>,
 ) -> Result<Option<DiskCacheOptions>, CliError> {
     let Some(dir) = dir else {
-        return match size {
-            Some(_) => Err(CliError::argument("--disk-cache-size needs --disk-cache DIR")),
-            None => Ok(None),
-        };
+        let missing = "--disk-cache-size needs --disk-cache DIR";
+        return if size.is_some() { Err(CliError::argument(missing)) } else { Ok(None) };
     };
     if !is_url(source) {
         let text = "--disk-cache is for object stores: a SOURCE on this machine is read where it is";
         return Err(CliError::argument(text));
     }
-    let failed = |error| {
+    let failed = |error: io::Error| {
         let what = format!("cannot use {} as a disk cache: {error}", escaped_path(dir));
         CliError::new(what, "give a folder that you may write to")
     };
     let dir = std::path::absolute(dir).map_err(failed)?;
-    check_outside(&dir, mountpoint, failed)?;
+    let place = resolve(&dir, &all_mounts()?).map_err(failed)?;
+    let is_around = |at: &&Path| place.starts_with(at);
+    if let Some(mount) = mountpoint_of(&dir)?.or_else(|| mountpoint.filter(is_around).map(Path::to_owned)) {
+        // it could not be written to, and reading it would wait for itself
+        let what = format!("the disk cache {} lies inside the mount at {}", escaped_path(&dir), escaped_path(&mount));
+        return Err(CliError::new(what, "give a folder outside of it"));
+    }
     DiskCache::check(&dir)?;
     Ok(Some(DiskCacheOptions { dir, budget: size.map_or(DEFAULT_DISK_CACHE, |size| size.0) }))
 }
 
-/// Refuses a folder in a mount: it could not be written to, and reading it would wait for itself.
-fn check_outside(
-    dir: &Path,
-    mountpoint: Option<&Path>,
-    failed: impl FnOnce(io::Error) -> CliError,
-) -> Result<(), CliError> {
-    // it may not exist yet
-    let exists = |path: &&Path| path.symlink_metadata().is_ok();
-    let above = dir.ancestors().find(exists).unwrap_or(dir);
-    let around = match mountpoint_of(above)? {
-        Some(mount) => Some(mount),
-        None => {
-            let place = fs::canonicalize(above).map_err(failed)?;
-            mountpoint.filter(|at| place.starts_with(at) || dir.starts_with(at)).map(Path::to_owned)
-        }
-    };
-    let Some(mount) = around else { return Ok(()) };
-    let what = format!("the disk cache {} lies inside the mount at {}", escaped_path(dir), escaped_path(&mount));
-    Err(CliError::new(what, "give a folder outside of it"))
-}
-
-/// Parses a number of threads.
-fn threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
-        _ => Err(format!("not a number from 1 to {MAX_THREADS}")),
-    }
-}
-
-/// Parses a level of quality.
-pub(super) fn quality(text: &str) -> Result<u8, String> {
-    match text.parse() {
-        Ok(level) if level <= MAX_QUALITY => Ok(level),
-        _ => Err(format!("not a number from 0 to {MAX_QUALITY}")),
-    }
-}
-
 /// Parses a size of a disk cache.
 fn disk_cache_size(text: &str) -> Result<Size, String> {
-    match text.parse()? {
+    match Size::read(text)? {
         Size(bytes) if bytes < SMALLEST_DISK_CACHE => {
             Err(format!("a disk cache needs {} or more", Size(SMALLEST_DISK_CACHE)))
         }
@@ -245,7 +200,7 @@ fn disk_cache_size(text: &str) -> Result<Size, String> {
 
 /// Parses a size of the cache, at most the memory of this machine.
 fn cache_size(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse()?;
+    let size = Size::read(text)?;
     match machine::memory_of_machine() {
         Some(memory) if size.0 > memory => Err(format!("this machine has {} of memory", Size(memory))),
         _ => Ok(size),
@@ -254,13 +209,15 @@ fn cache_size(text: &str) -> Result<Size, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn names_are_read_with_commas_or_colons() {
-        assert_eq!(views("npy,raw").map(|views| views.to_string()), Ok("raw,npy".to_owned()));
-        assert_eq!(views("npy: tiff:").map(|views| views.to_string()), Ok("npy,tiff".to_owned()));
-        assert_eq!(views("nrrd").map(|views| views.to_string()), Ok("raw,nrrd".to_owned()));
+        assert_eq!(views("npy,raw").unwrap().0, ["raw", "npy"]);
+        assert_eq!(views("npy: tiff:").unwrap().0, ["npy", "tiff"]);
+        assert_eq!(views("nrrd").unwrap().0, ["raw", "nrrd"]);
     }
 
     #[test]

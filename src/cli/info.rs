@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::deadline::{self, Output};
+use super::deadline;
 use super::error::CliError;
 use super::file_system::StoreArgs;
 use super::layout::{self, TextLayout};
 use super::output;
 use super::source::{DatasetAt, cannot_open};
-use super::text::{Size, brief, coordinate, float, joined, number, range, scalar, time, truncated};
+use super::text::{Size, brief, float, items, joined, number, range, rounded, scalar, time, truncated};
 use crate::catalog::OpenDataset;
-use crate::format::FormatError;
-use crate::view::{LayerRef, json, json_text, registry};
+use crate::format::{FormatError, Layer};
+use crate::view::{LayerRef, json, registry};
 
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
@@ -43,38 +43,29 @@ Example:
 /// The largest width of a value, in columns of the terminal.
 const MAX_VALUE_WIDTH: usize = 90;
 
+/// Significant digits that keep a millimetre in a world coordinate.
+const COORDINATE_DIGITS: usize = 11;
+
 /// The most metadata entries that are shown; a dataset may have thousands.
 const MAX_ENTRIES: usize = 40;
 
 pub(super) fn run(args: &InfoArgs) -> Result<(), CliError> {
-    let coloured = output::coloured();
-    deadline::run(&args.path, |out| print(args, coloured, out))
-}
-
-fn print(args: &InfoArgs, coloured: bool, out: &Output<'_>) -> Result<(), CliError> {
-    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store.store_option, None)?;
-    let dataset = describe(&open).map_err(|error| cannot_open(&path, &error.into()))?;
-    if args.json {
-        return out.part(json_text(&dataset).as_bytes()).map(drop);
-    }
-    let mut layout = TextLayout::new(coloured);
-    write(&mut layout, &dataset, &mags(&open));
-    out.part(layout.text().as_bytes()).map(drop)
+    deadline::run(&args.path, || {
+        let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store.store_option, None)?;
+        let dataset = describe(&open).map_err(|error| cannot_open(&path, &error.into()))?;
+        output::object_or_text(args.json, || dataset.clone(), |layout| write(layout, &dataset, &mags(&open)))
+    })
 }
 
 /// Returns dataset.json, with the lodN.json of each layer under `levels`.
 fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
-    let mut levels = Map::new();
-    for (layer, described) in open.dataset.layers().iter().enumerate() {
-        let layer_ref = LayerRef { open, layer, views: registry() };
-        let of_layer: Result<Vec<Value>, _> =
-            (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
-        levels.insert(described.name.clone(), of_layer?.into());
-    }
     let mut dataset = json::dataset(open, registry())?;
-    if let Some(object) = dataset.as_object_mut() {
-        object.insert("levels".to_owned(), levels.into());
-    }
+    let of_layer = |(layer, described): (usize, &Layer)| -> Result<(String, Value), FormatError> {
+        let layer_ref = LayerRef { open, layer, views: registry() };
+        let levels: Result<Value, _> = (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
+        Ok((described.name.clone(), levels?))
+    };
+    dataset["levels"] = open.dataset.layers().iter().enumerate().map(of_layer).collect::<Result<_, _>>()?;
     Ok(dataset)
 }
 
@@ -101,26 +92,22 @@ fn overview(layout: &mut TextLayout, dataset: &Value) {
     layout.heading(&scalar(&dataset["name"]).unwrap_or_else(|| "(no name)".to_owned()));
     let version = scalar(&dataset["version"]).map_or_else(String::new, |version| {
         // a cloud layout has a name, but no number
-        if version.starts_with(|c: char| c.is_ascii_digit()) {
-            format!(" version {version}")
-        } else {
-            format!(", {version}")
-        }
+        let gap = if version.starts_with(|c: char| c.is_ascii_digit()) { " version" } else { "," };
+        format!("{gap} {version}")
     });
     layout.row("format", scalar(&dataset["format"]).map(|format| format!("{}{version}", format.to_uppercase())));
     let source = &dataset["source"];
-    layout.row("source", source["size"].as_u64().map(size));
+    let whole = |bytes: u64| if bytes < 1024 { String::new() } else { format!(" ({bytes} bytes)") };
+    layout.row("source", source["size"].as_u64().map(|bytes| format!("{}{}", Size(bytes), whole(bytes))));
     layout.row("modified", time(&source["mtime"]));
-    let arrays: u64 = levels(dataset).filter_map(|level| level["size"].as_u64()).fold(0, u64::saturating_add);
-    let finest: u64 = levels(dataset)
-        .filter(|level| level["lod"].as_u64() == Some(0))
-        .filter_map(|level| level["size"].as_u64())
-        .fold(0, u64::saturating_add);
+    let sum = |sizes: &mut dyn Iterator<Item = &Value>| sizes.filter_map(Value::as_u64).fold(0, u64::saturating_add);
+    let finest = sum(&mut levels(dataset).filter(|level| level["lod"] == 0).map(|level| &level["size"]));
+    let arrays = sum(&mut levels(dataset).map(|level| &level["size"]));
     if arrays > 0 {
         layout.row("as arrays", Some(format!("{} at full detail, {} in all levels", Size(finest), Size(arrays))));
-        let ratio = source["size"].as_u64().filter(|&bytes| bytes > 0).map(|bytes| arrays as f64 / bytes as f64);
-        layout
-            .row("compression", ratio.map(|ratio| format!("{} : 1 (all levels against the source)", float(ratio, 3))));
+        let ratio =
+            source["size"].as_u64().filter(|bytes| *bytes > 0).map(|bytes| float(arrays as f64 / bytes as f64, 3));
+        layout.row("compression", ratio.map(|ratio| format!("{ratio} : 1 (all levels against the source)")));
     }
 }
 
@@ -146,21 +133,18 @@ fn geometry(layout: &mut TextLayout, geometry: &Value) {
     for (key, value) in object.iter().filter(|(key, _)| !matches!(key.as_str(), "corners" | "affine" | "units")) {
         native_row(layout, key, value);
     }
-    let pair = |value: &Value, text: fn(&Value) -> Option<String>| {
-        let of = |i: usize| text(&value[i]).unwrap_or_default();
-        [of(0), of(1)]
-    };
-    let rows: Vec<Vec<String>> = items(&geometry["corners"])
-        .map(|corner| {
-            let index = joined(&corner["index"], ", ").unwrap_or_default();
-            let [inline, crossline] = pair(&corner["annotation"], number);
-            let [x, y] = pair(&corner["world"], coordinate);
-            vec![index, inline, crossline, x, y]
-        })
-        .collect();
-    if !rows.is_empty() {
-        layout.table(&["corner", "inline", "crossline", "x", "y"], &rows);
-    }
+    let rows = items(&geometry["corners"]).map(|corner| {
+        let (annotation, world) = (&corner["annotation"], &corner["world"]);
+        let cells = [
+            joined(&corner["index"], ", "),
+            number(&annotation[0]),
+            number(&annotation[1]),
+            rounded(&world[0], COORDINATE_DIGITS),
+            rounded(&world[1], COORDINATE_DIGITS),
+        ];
+        cells.map(Option::unwrap_or_default).to_vec()
+    });
+    layout.table(&["corner", "inline", "crossline", "x", "y"], rows);
 }
 
 /// Describes a unit, as in `length in ft (1 is 0.3048 in SI units)`.
@@ -181,10 +165,8 @@ fn distribution(layout: &mut TextLayout, dataset: &Value) {
     if statistics.is_object() {
         layout.heading("Statistics");
         layout.row("samples", number(&statistics["count"]));
-        layout.row(
-            "range",
-            number(&statistics["min"]).zip(number(&statistics["max"])).map(|(a, b)| format!("{a} to {b}")),
-        );
+        let range = number(&statistics["min"]).zip(number(&statistics["max"]));
+        layout.row("range", range.map(|(least, greatest)| format!("{least} to {greatest}")));
         let figure = |key: &str| statistics[key].as_f64();
         if let (Some(n), Some(sum)) = (figure("count").filter(|n| *n > 0.0), figure("sum")) {
             let mean = sum / n;
@@ -215,11 +197,9 @@ fn layers(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
         let scaling = number(&finest["scale"]).zip(number(&finest["offset"]));
         layout.row("scaling", scaling.map(|(scale, offset)| format!("value = stored * {scale} + {offset}")));
         axes(layout, finest);
-        let rows: Vec<Vec<String>> = items(of_layer)
-            .enumerate()
-            .map(|(lod, level)| level_row(level, mags.get(name).and_then(|mags| *mags.get(lod)?)))
-            .collect();
-        layout.table(&["LOD", "shape", "dtype", "bytes", "codec", "brick", "mag", "bricks"], &rows);
+        let mag = |lod: usize| *mags.get(name)?.get(lod)?;
+        let rows = items(of_layer).enumerate().map(|(lod, level)| level_row(level, mag(lod)));
+        layout.table(&["LOD", "shape", "dtype", "bytes", "codec", "brick", "mag", "bricks"], rows);
     }
     for layer in items(&dataset["layers"]).filter(|layer| layer["reason"].is_string()) {
         layout.heading(&format!("Layer {}: not shown", scalar(&layer["name"]).unwrap_or_default()));
@@ -228,47 +208,42 @@ fn layers(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
 }
 
 fn axes(layout: &mut TextLayout, level: &Value) {
-    let rows: Vec<Vec<String>> = items(&level["axes"])
-        .map(|axis| {
-            let (first, step, count) = (axis["first"].as_f64(), axis["step"].as_f64(), axis["count"].as_f64());
-            let last = first.zip(step).zip(count).map(|((first, step), count)| float(first + step * (count - 1.0), 9));
-            vec![
-                scalar(&axis["name"]).unwrap_or_else(|| "(no name)".to_owned()),
-                number(&axis["count"]).unwrap_or_default(),
-                first.map(|first| float(first, 9)).unwrap_or_default(),
-                last.unwrap_or_default(),
-                number(&axis["step"]).unwrap_or_default(),
-                scalar(&axis["unit"]).unwrap_or_default(),
-            ]
-        })
-        .collect();
-    if !rows.is_empty() {
-        layout.table(&["axis", "count", "first", "last", "step", "unit"], &rows);
-    }
+    let rows = items(&level["axes"]).map(|axis| {
+        let (first, step, count) = (axis["first"].as_f64(), axis["step"].as_f64(), axis["count"].as_f64());
+        let last = first.zip(step).zip(count).map(|((first, step), count)| first + step * (count - 1.0));
+        let cells = [
+            scalar(&axis["name"]).or_else(|| Some("(no name)".to_owned())),
+            number(&axis["count"]),
+            first.map(|first| float(first, 9)),
+            last.map(|last| float(last, 9)),
+            number(&axis["step"]),
+            scalar(&axis["unit"]),
+        ];
+        cells.map(Option::unwrap_or_default).to_vec()
+    });
+    layout.table(&["axis", "count", "first", "last", "step", "unit"], rows);
 }
 
 fn level_row(level: &Value, mag: Option<[u64; 3]>) -> Vec<String> {
     let counts = &level["bricks"];
-    let kinds = ["stored", "constant", "missing"].iter().filter_map(|kind| {
-        let n = counts[kind].as_u64().filter(|n| *n > 0)?;
-        Some(format!("{n} {kind}"))
-    });
-    let kinds: Vec<String> = kinds.collect();
+    let some = |kind: &&str| counts[kind].as_u64().filter(|n| *n > 0).map(|n| format!("{n} {kind}"));
+    let kinds: Vec<String> = ["stored", "constant", "missing"].iter().filter_map(some).collect();
     let total = number(&counts["total"]).or_else(|| {
         let mut grid = items(&level["brick_grid"]).map(Value::as_u64);
         grid.try_fold(1_u64, |product, n| product.checked_mul(n?)).map(|product| product.to_string())
     });
     let total = total.unwrap_or_default();
-    vec![
-        number(&level["lod"]).unwrap_or_default(),
-        joined(&level["shape"], " x ").unwrap_or_default(),
-        scalar(&level["dtype"]).unwrap_or_default(),
-        number(&level["size"]).unwrap_or_default(),
-        scalar(&level["codec"]).unwrap_or_default(),
-        joined(&level["brick_shape"], " x ").unwrap_or_default(),
-        mag.map_or_else(String::new, |mag| mag.map(|factor| factor.to_string()).join("-")),
-        if kinds.is_empty() { total } else { format!("{total} ({})", kinds.join(", ")) },
-    ]
+    let cells = [
+        number(&level["lod"]),
+        joined(&level["shape"], " x "),
+        scalar(&level["dtype"]),
+        number(&level["size"]),
+        scalar(&level["codec"]),
+        joined(&level["brick_shape"], " x "),
+        mag.map(|mag| mag.map(|factor| factor.to_string()).join("-")),
+        Some(if kinds.is_empty() { total } else { format!("{total} ({})", kinds.join(", ")) }),
+    ];
+    cells.map(Option::unwrap_or_default).to_vec()
 }
 
 /// Writes the keys that only this format has, such as identifiers.
@@ -284,22 +259,22 @@ fn native_row(layout: &mut TextLayout, key: &str, value: &Value) {
 }
 
 fn metadata(layout: &mut TextLayout, metadata: &Value) {
-    let rows: Vec<Vec<String>> = items(metadata)
-        .map(|entry| {
-            let text = |key: &str| scalar(&entry[key]).unwrap_or_default();
-            let blob = text("type").eq_ignore_ascii_case("blob");
-            let value =
-                if blob { "(bytes; --json shows them)".to_owned() } else { brief(&entry["value"]).unwrap_or_default() };
-            vec![text("category"), text("name"), text("type"), truncated(&value, MAX_VALUE_WIDTH / 2)]
-        })
-        .collect();
-    if !rows.is_empty() {
-        layout.heading("Metadata");
-        let shown = rows.len().min(MAX_ENTRIES);
-        layout.table(&["category", "name", "type", "value"], &rows[..shown]);
-        if shown < rows.len() {
-            layout.block(&format!("{} more (--json shows them)", rows.len() - shown));
-        }
+    let count = items(metadata).count();
+    if count == 0 {
+        return;
+    }
+    layout.heading("Metadata");
+    let rows = items(metadata).take(MAX_ENTRIES).map(|entry| {
+        let text = |key: &str| scalar(&entry[key]).unwrap_or_default();
+        let value = match text("type") {
+            blob if blob.eq_ignore_ascii_case("blob") => "(bytes; --json shows them)".to_owned(),
+            _ => brief(&entry["value"]).unwrap_or_default(),
+        };
+        vec![text("category"), text("name"), text("type"), truncated(&value, MAX_VALUE_WIDTH / 2)]
+    });
+    layout.table(&["category", "name", "type", "value"], rows);
+    if count > MAX_ENTRIES {
+        layout.block(&format!("{} more (--json shows them)", count - MAX_ENTRIES));
     }
 }
 
@@ -307,16 +282,8 @@ fn levels(dataset: &Value) -> impl Iterator<Item = &Value> {
     dataset["levels"].as_object().into_iter().flatten().flat_map(|(_, of_layer)| items(of_layer))
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 fn strings(value: &Value) -> impl Iterator<Item = &str> {
     items(value).filter_map(Value::as_str)
-}
-
-fn size(bytes: u64) -> String {
-    if bytes < 1024 { Size(bytes).to_string() } else { format!("{} ({bytes} bytes)", Size(bytes)) }
 }
 
 #[cfg(test)]

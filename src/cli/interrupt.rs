@@ -1,5 +1,5 @@
-//! The ends of commands: signals, and timeouts within a process. Work that may wait uninterruptibly belongs into another
-//! process: see [`deadline`](super::deadline).
+//! The signals that end a command after its last words, and timeouts within a process. Work that may wait uninterruptibly
+//! needs another process: see [`deadline`](super::deadline).
 
 use std::process::exit;
 use std::sync::mpsc;
@@ -53,18 +53,14 @@ impl Interrupts {
 
 /// Returns the signals that end the process.
 pub(super) fn ending_signals() -> Vec<Signal> {
-    let ignored = ignored(&status("self"));
-    SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect()
+    let status = status("self");
+    SIGNALS.into_iter().filter(|signal| !ignores(&status, *signal)).collect()
 }
 
-/// Returns the mask of the signals that a process ignores, from the text of its /proc/PID/status.
-fn ignored(status: &str) -> u64 {
-    status_field(status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
-}
-
-/// Returns the bit of a signal in such a mask.
-fn bit(signal: Signal) -> u64 {
-    1 << (signal as u32 - 1)
+/// Returns whether a process ignores a signal, from the text of its /proc/PID/status.
+fn ignores(status: &str, signal: Signal) -> bool {
+    let mask = status_field(status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    mask.unwrap_or(0) >> (signal as u32 - 1) & 1 == 1
 }
 
 /// Returns the result of `work`, or `None` if it takes longer than `limit` or the system has no more threads. A call that
@@ -82,10 +78,9 @@ mod tests {
 
     #[test]
     fn ignored_signals_are_found() {
-        let ignored = ignored("SigBlk:\t0000000000000007\nSigIgn:\t0000000000001003\nSigCgt:\t0000000000004000\n");
-        let is_ignored = SIGNALS.map(|signal| ignored & bit(signal) != 0);
-        assert_eq!(is_ignored, [true, true, false]);
-        assert_eq!(super::ignored("nonsense"), 0);
+        let status = "SigBlk:\t0000000000000007\nSigIgn:\t0000000000001003\nSigCgt:\t0000000000004000\n";
+        assert_eq!(SIGNALS.map(|signal| ignores(status, signal)), [true, true, false]);
+        assert_eq!(SIGNALS.map(|signal| ignores("nonsense", signal)), [false; 3]);
     }
 
     #[test]

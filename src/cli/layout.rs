@@ -1,9 +1,11 @@
-//! Lays out text for people: headings, labelled values, tables and histograms. Control characters in text from data are
-//! escaped here.
+//! Lays out text for people: headings, labelled values, findings, tables and histograms. Control characters in text from
+//! data are escaped here.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-use super::text::{columns, escaped};
+use unicode_width::UnicodeWidthStr;
+
+use super::text::escaped;
 
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
@@ -15,22 +17,28 @@ const PLAIN: &str = "\x1b[0m";
 /// The width of a label, in columns.
 const LABEL_WIDTH: usize = 17;
 
-/// The width of the label of an item, in columns.
-const ITEM_WIDTH: usize = 9;
+/// The width of the level of a finding, in columns.
+const LEVEL_WIDTH: usize = 9;
 
-/// The meaning of an item, which is its colour.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(super) enum Level {
     /// As it should be.
-    Good,
+    Ok,
     /// Worth knowing.
-    Careful,
-    /// A problem.
-    Bad,
+    Note,
+    /// Prevents what is asked for.
+    Problem,
+}
+
+impl Level {
+    /// Returns the name that is printed, also in JSON.
+    pub(super) fn name(self) -> &'static str {
+        ["ok", "note", "problem"][self as usize]
+    }
 }
 
 /// Text that grows downwards.
-#[derive(Debug, Default)]
 pub(super) struct TextLayout {
     text: String,
     coloured: bool,
@@ -56,14 +64,13 @@ impl TextLayout {
     }
 
     /// Adds a line with a label and its value, if there is a value.
-    pub(super) fn row(&mut self, label: &str, value: Option<String>) {
+    pub(super) fn row(&mut self, label: &str, value: Option<impl Display>) {
         let Some(value) = value else { return };
         let label = escaped(label);
-        let gap = LABEL_WIDTH.saturating_sub(columns(&label)).max(1);
+        let gap = LABEL_WIDTH.saturating_sub(label.width()).max(1);
         let (on, off) = self.paint(DIM);
-        let value = escaped(&value);
         // writing to a String cannot fail, here and below
-        let _ = writeln!(self.text, "  {on}{label}{off}{:gap$}{value}", "");
+        let _ = writeln!(self.text, "  {on}{label}{off}{:gap$}{}", "", escaped(&value.to_string()));
     }
 
     /// Adds a warning.
@@ -72,17 +79,14 @@ impl TextLayout {
         self.painted(WARNING, text);
     }
 
-    /// Adds an item: a label and a text, and `more`, such as a remedy, in the next line.
-    pub(super) fn item(&mut self, tone: Tone, label: &str, text: &str, more: Option<&str>) {
-        let (on, off) = self.paint(match tone {
-            Tone::Good => GOOD,
-            Tone::Careful => WARNING,
-            Tone::Bad => BAD,
-        });
-        let gap = ITEM_WIDTH.saturating_sub(columns(label)).max(1);
-        let _ = writeln!(self.text, "{on}{label}{off}{:gap$}{}", "", escaped(text));
-        if let Some(more) = more {
-            let _ = writeln!(self.text, "{:ITEM_WIDTH$}{}", "", escaped(more));
+    /// Adds a finding, with its remedy in the next line.
+    pub(super) fn finding(&mut self, level: Level, text: &str, remedy: Option<&str>) {
+        let (on, off) = self.paint([GOOD, WARNING, BAD][level as usize]);
+        let name = level.name();
+        let gap = LEVEL_WIDTH - name.len();
+        let _ = writeln!(self.text, "{on}{name}{off}{:gap$}{}", "", escaped(text));
+        if let Some(remedy) = remedy {
+            let _ = writeln!(self.text, "{:LEVEL_WIDTH$}{}", "", escaped(remedy));
         }
     }
 
@@ -93,15 +97,17 @@ impl TextLayout {
         }
     }
 
-    /// Adds a table with a line of titles. Columns of numbers are aligned to the right, and columns that are empty in
-    /// every row are left out.
-    pub(super) fn table(&mut self, titles: &[&str], rows: &[Vec<String>]) {
-        let lines = Table::titled(titles, rows);
-        let mut lines = lines.iter();
-        lines.by_ref().take(1).for_each(|titles| self.painted(DIM, titles));
-        lines.for_each(|line| {
-            let _ = writeln!(self.text, "{line}");
-        });
+    /// Adds a table with a line of titles, if there are rows. Columns of numbers are aligned to the right, and columns
+    /// that are empty in every row are left out.
+    pub(super) fn table(&mut self, titles: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+        let rows: Vec<Vec<String>> = rows.into_iter().collect();
+        let lines = Table::titled(titles, &rows);
+        if let [titles, rows @ ..] = lines.as_slice()
+            && !rows.is_empty()
+        {
+            self.painted(DIM, titles);
+            self.text.extend(rows.iter().flat_map(|line| [line.as_str(), "\n"]));
+        }
     }
 
     fn painted(&mut self, colour: &str, text: &str) {
@@ -119,7 +125,6 @@ const GAP: usize = 2;
 
 /// A table whose rows arrive one after another. A column only ever grows, so that later rows stay aligned with earlier
 /// ones.
-#[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
     /// Spaces before each line.
@@ -128,7 +133,7 @@ pub(super) struct Table {
     max_width: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Default)]
 struct Column {
     width: usize,
     right: bool,
@@ -170,7 +175,7 @@ impl Table {
         }
         for (n, (column, cell)) in self.columns.iter_mut().zip(row).enumerate() {
             if column.right || n + 1 < row.len() {
-                column.width = column.width.max(columns(cell).min(self.max_width));
+                column.width = column.width.max(cell.width().min(self.max_width));
             }
         }
     }
@@ -178,7 +183,7 @@ impl Table {
     fn line(&self, row: &[String]) -> String {
         let mut line = " ".repeat(self.indent);
         for (column, cell) in self.columns.iter().zip(row) {
-            let space = " ".repeat(column.width.saturating_sub(columns(cell)));
+            let space = " ".repeat(column.width.saturating_sub(cell.width()));
             let (before, after) = if column.right { (space.as_str(), "") } else { ("", space.as_str()) };
             line.extend([before, cell, after, &" ".repeat(GAP)]);
         }
@@ -240,11 +245,12 @@ mod tests {
     fn labels_and_tables_are_aligned() {
         let mut layout = TextLayout::new(false);
         layout.heading("A");
-        layout.row("format", Some("zgy\x1b[1m".into()));
-        layout.row("none", None);
+        layout.row("format", Some("zgy\x1b[1m"));
+        layout.row("none", None::<u64>);
         layout.heading("B");
         let row = |a: &str, b: &str| vec![a.to_owned(), b.to_owned(), String::new()];
-        layout.table(&["name", "count", "void"], &[row("inline", "5"), row("x", "1000")]);
+        layout.table(&["name", "count", "void"], []);
+        layout.table(&["name", "count", "void"], [row("inline", "5"), row("x", "1000")]);
         assert_eq!(
             layout.text(),
             "A\n  format           zgy\\u{1b}[1m\n\nB\n  name    count\n  inline      5\n  x        1000\n"
@@ -252,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn items_have_their_remedy_below() {
+    fn findings_have_their_remedy_below() {
         let mut layout = TextLayout::new(false);
-        layout.item(Tone::Good, "ok", "a", None);
-        layout.item(Tone::Bad, "problem", "b\x1b", Some("type: c"));
+        layout.finding(Level::Ok, "a", None);
+        layout.finding(Level::Problem, "b\x1b", Some("type: c"));
         assert_eq!(layout.text(), "ok       a\nproblem  b\\u{1b}\n         type: c\n");
         let mut layout = TextLayout::new(true);
-        layout.item(Tone::Careful, "note", "a", None);
+        layout.finding(Level::Note, "a", None);
         assert_eq!(layout.text(), "\x1b[33mnote\x1b[0m     a\n");
     }
 

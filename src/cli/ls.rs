@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::deadline::{self, Output};
+use super::deadline::{self, looks_at};
 use super::error::CliError;
 use super::file_system::StoreArgs;
 use super::layout::Table;
+use super::output;
 use super::source::{checked_source, source_behind};
-use super::text::{counted, escaped_path, float, joined, scalar};
+use super::text::{counted, escaped_path, float, items, joined, scalar};
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, OpenDataset, ROOT};
 use crate::format::{FormatError, OpenWith, registry};
 use crate::source::{IndexCache, Origin};
@@ -64,13 +65,13 @@ const DIGITS: usize = 6;
 
 /// Lists the datasets and layers below a folder, as they are found.
 pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
-    deadline::run(&args.source, |out| list(args, out))
+    deadline::run(&args.source, || list(args))
 }
 
-fn list(args: &LsArgs, out: &Output<'_>) -> Result<(), CliError> {
+fn list(args: &LsArgs) -> Result<(), CliError> {
     let store_options = args.store.store_option.clone();
     let path = source_behind(&args.source, &store_options)?.unwrap_or_else(|| args.source.clone());
-    out.looks_at(&path);
+    looks_at(&path);
     let origin = checked_source(&Origin { path, follow_links: args.follow_links, store_options, ..Origin::default() })?;
     let source = &origin.path;
     let failed = |error: CatalogError| CliError::cannot_list(source, &error);
@@ -78,12 +79,17 @@ fn list(args: &LsArgs, out: &Output<'_>) -> Result<(), CliError> {
     let tree = origin.tree(true, Arc::default()).map_err(|error| failed(CatalogError::io(source, &error)))?;
     let catalog = Catalog::new(registry(), tree, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
-    let mut printer = RowPrinter::new(args.json, out);
+    let mut printer = RowPrinter {
+        json: args.json,
+        table: Table::new(MAX_COLUMN_WIDTH),
+        batch: Vec::new(),
+        since: Instant::now(),
+        has_begun: false,
+    };
     let top = catalog.list(&root).map_err(failed)?;
     walk(&catalog, &top, Path::new(""), &mut printer)?;
-    let found = printer.finish()?;
-    if !found && !args.json {
-        out.note(&none_found(source));
+    if !printer.finish()? && !args.json {
+        output::note(&none_found(source));
     }
     Ok(())
 }
@@ -95,16 +101,20 @@ pub(super) fn none_found(source: &Path) -> String {
 }
 
 /// Prints all that lies below some nodes. Returns `false` once the reader of the output is gone.
-fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter<'_>) -> Result<bool, CliError> {
+fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter) -> Result<bool, CliError> {
     for node in nodes {
         let path = below.join(&*node.name);
-        printer.out.looks_at(&node.path());
+        looks_at(&node.path());
         let goes_on = match node.kind {
             NodeKind::Folder => match catalog.list(node) {
                 Ok(nodes) => walk(catalog, &nodes, &path, printer)?,
                 Err(error) => printer.add(vec![Row::failed(&path, None, &error.to_string())])?,
             },
-            NodeKind::Dataset => printer.add(rows(catalog, node, &path))?,
+            NodeKind::Dataset => printer.add(match catalog.open(node) {
+                Ok(open) => Row::layers(&path, &open)
+                    .unwrap_or_else(|error| vec![Row::failed(&path, Some(open.format), &error.to_string())]),
+                Err(error) => vec![Row::failed(&path, None, &error.to_string())],
+            })?,
         };
         if !goes_on {
             return Ok(false);
@@ -113,17 +123,8 @@ fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowP
     Ok(true)
 }
 
-fn rows(catalog: &Catalog, node: &Arc<Node>, below: &Path) -> Vec<Row> {
-    match catalog.open(node) {
-        Ok(open) => Row::layers(below, &open)
-            .unwrap_or_else(|error| vec![Row::failed(below, Some(open.format), &error.to_string())]),
-        Err(error) => vec![Row::failed(below, None, &error.to_string())],
-    }
-}
-
 /// Prints rows in batches.
-struct RowPrinter<'a> {
-    out: &'a Output<'a>,
+struct RowPrinter {
     json: bool,
     table: Table,
     /// Rows that are not printed yet.
@@ -134,18 +135,7 @@ struct RowPrinter<'a> {
     has_begun: bool,
 }
 
-impl<'a> RowPrinter<'a> {
-    fn new(json: bool, out: &'a Output<'a>) -> Self {
-        Self {
-            out,
-            json,
-            table: Table::new(MAX_COLUMN_WIDTH),
-            batch: Vec::new(),
-            since: Instant::now(),
-            has_begun: false,
-        }
-    }
-
+impl RowPrinter {
     /// Prints the rows, now or with a later batch. Returns `false` once the reader of the output is gone.
     fn add(&mut self, rows: Vec<Row>) -> Result<bool, CliError> {
         if self.batch.is_empty() {
@@ -162,24 +152,23 @@ impl<'a> RowPrinter<'a> {
         }
         let mut text = String::new();
         if self.json {
-            for row in &self.batch {
-                text.push_str(if self.has_begun { ",\n" } else { "[\n" });
-                text.push_str(json_text(&row.object).trim_end());
-                self.has_begun = true;
+            for (n, row) in self.batch.iter().enumerate() {
+                let before = if self.has_begun || n > 0 { ",\n" } else { "[\n" };
+                text.extend([before, json_text(&row.object).trim_end()]);
             }
         } else {
             let lines = self.table.lines(self.batch.iter().map(Row::cells).collect());
             text.extend(lines.iter().flat_map(|line| [line.as_str(), "\n"]));
-            self.has_begun = true;
         }
+        self.has_begun = true;
         self.batch.clear();
-        self.out.part(text.as_bytes())
+        output::part(text.as_bytes())
     }
 
     /// Prints the last batch. Returns whether anything was printed at all.
     fn finish(mut self) -> Result<bool, CliError> {
         if self.flush()? && self.json {
-            self.out.part(if self.has_begun { b"\n]\n" } else { b"[]\n" })?;
+            output::part(if self.has_begun { b"\n]\n" } else { b"[]\n" })?;
         }
         Ok(self.has_begun)
     }
@@ -209,26 +198,23 @@ impl Row {
             let finest = view::json::facts(LayerRef { open, layer, views: &[] }, 0)?;
             let mut row = Self::new(below, Some(open.format), &finest);
             row.object["lods"] = described.levels.len().into();
-            let infos = || described.levels.iter().map(|level| level.info());
-            if infos().next().is_some_and(|info| info.mag.is_some()) {
-                row.add_voxels(&finest, infos());
+            let infos: Vec<&ArrayInfo> = described.levels.iter().map(|level| level.info()).collect();
+            if infos.first().is_some_and(|info| info.mag.is_some()) {
+                row.add_voxels(&finest, infos);
             }
             rows.push(row);
         }
-        let mut hidden = view::json::layers(open, &[]);
-        hidden.retain(|layer| layer["reason"].is_string());
-        rows.extend(hidden.iter().map(|layer| {
+        for layer in view::json::layers(open, &[]).iter().filter(|layer| layer["reason"].is_string()) {
             let mut row = Self::new(below, Some(open.format), layer);
             row.object["layer"] = layer["name"].clone();
             row.object["lods"] = 0.into();
             row.object["error"] = layer["reason"].clone();
-            row
-        }));
+            rows.push(row);
+        }
         Ok(rows)
     }
 
     fn new(below: &Path, format: Option<&str>, level: &Value) -> Self {
-        let path = escaped_path(below);
         let object = json!({
             "schema": view::json::SCHEMA,
             "path": below.to_string_lossy(),
@@ -241,17 +227,17 @@ impl Row {
             "size": level["size"],
             "error": null,
         });
-        Self { path, object }
+        Self { path: escaped_path(below), object }
     }
 
     /// Adds the mag of each level, and the size of a voxel of the finest: the steps of the axes that have a unit. Both
     /// are in the order x, y, z, the reverse of the array's axes.
-    fn add_voxels<'a>(&mut self, finest: &Value, levels: impl Iterator<Item = &'a ArrayInfo>) {
-        let axes = || finest["axes"].as_array().into_iter().flatten().rev().filter(|axis| axis["unit"].is_string());
-        let steps: Vec<Value> = axes().map(|axis| axis["step"].clone()).collect();
-        let unit = axes().next().map_or(Value::Null, |axis| axis["unit"].clone());
-        self.object["mag"] = levels.map(|info| json!(info.mag)).collect();
-        self.object["voxel_size"] = if steps.is_empty() { Value::Null } else { json!({"step": steps, "unit": unit}) };
+    fn add_voxels<'a>(&mut self, finest: &Value, levels: impl IntoIterator<Item = &'a ArrayInfo>) {
+        self.object["mag"] = levels.into_iter().map(|info| json!(info.mag)).collect();
+        let mut axes: Vec<&Value> = items(&finest["axes"]).filter(|axis| axis["unit"].is_string()).collect();
+        axes.reverse();
+        let steps: Vec<&Value> = axes.iter().map(|axis| &axis["step"]).collect();
+        self.object["voxel_size"] = axes.first().map(|axis| json!({"step": steps, "unit": axis["unit"]})).into();
     }
 
     /// Returns the cells of the table row. The last cell may be of any length.
@@ -265,18 +251,15 @@ impl Row {
             cells.extend(reason);
         } else {
             cells.extend([text("layer"), or_dash(joined(&object["shape"], "x")), text("dtype")]);
+            let lods = || or_dash(object["lods"].as_u64().map(|n| counted(n, "LOD")));
             match reason {
                 Some(reason) => cells.push(reason),
-                None => cells.extend([text("codec"), lods(&object["lods"])]),
+                None => cells.extend([text("codec"), lods()]),
             }
         }
         cells.extend(voxels(object));
         cells
     }
-}
-
-fn lods(count: &Value) -> String {
-    count.as_u64().map_or_else(|| "-".to_owned(), |n| counted(n, "LOD"))
 }
 
 /// Formats `mag 1,2,4-4-2` and `voxel 11.24x11.24x28 nm`, as far as they are known.
@@ -286,9 +269,9 @@ fn voxels(object: &Value) -> Vec<String> {
         let same = factors.iter().all(|n| Some(n) == factors.first());
         if same { factors.first().map(u64::to_string) } else { joined(mag, "-") }
     };
-    let mags: Vec<String> = object["mag"].as_array().into_iter().flatten().filter_map(mag).collect();
-    let steps = object["voxel_size"]["step"].as_array().into_iter().flatten();
-    let steps: Vec<String> = steps.filter_map(Value::as_f64).map(|step| float(step, DIGITS)).collect();
+    let mags: Vec<String> = items(&object["mag"]).filter_map(mag).collect();
+    let steps = items(&object["voxel_size"]["step"]).filter_map(Value::as_f64);
+    let steps: Vec<String> = steps.map(|step| float(step, DIGITS)).collect();
     let mut cells = Vec::new();
     if !mags.is_empty() {
         cells.push(format!("mag {}", mags.join(",")));

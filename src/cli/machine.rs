@@ -1,4 +1,5 @@
-//! What this process may use of the machine: memory, cores and open files, and whether it may mount.
+//! What this process may use of the machine: memory, cores and open files; and whether this user may mount, and if not,
+//! why.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -37,8 +38,7 @@ const UNKNOWN_MEMORY: u64 = 1 << 30;
 
 /// Returns the default bytes of the cache: a quarter of what this process may have.
 pub(super) fn default_cache_size() -> u64 {
-    let limits = limits_on_addresses();
-    default_size(allowed_memory(), limits.iter().map(|limit| (limit.bytes, limit.besides)))
+    default_size(allowed_memory(), limits_on_addresses().map(|(bytes, besides, _)| (bytes, besides)))
 }
 
 /// Returns a quarter of the least of `memory` and the limits on addresses, and less if a limit leaves less beside the rest
@@ -49,21 +49,12 @@ fn default_size(memory: u64, limits: impl IntoIterator<Item = (u64, u64)>) -> u6
     of_limits.fold((memory / 4).min(MAX_DEFAULT_CACHE), u64::min)
 }
 
-/// A limit on the addresses of this process.
-struct AddressLimit {
-    bytes: u64,
-    /// What a mount takes of it besides its cache.
-    besides: u64,
-    /// What sets it.
-    option: &'static str,
-}
-
-/// Returns the limits on addresses that this process has.
-fn limits_on_addresses() -> Vec<AddressLimit> {
+/// Returns the limits on addresses that this process has, in bytes: each with what a mount takes of it besides its cache,
+/// and the command that sets it.
+fn limits_on_addresses() -> impl Iterator<Item = (u64, u64, &'static str)> {
     let known =
         [(Resource::As, ADDRESSES_BESIDES_CACHE, "ulimit -v"), (Resource::Data, DATA_BESIDES_CACHE, "ulimit -d")];
-    let of = |(resource, besides, option)| Some(AddressLimit { bytes: getrlimit(resource).current?, besides, option });
-    known.into_iter().filter_map(of).collect()
+    known.into_iter().filter_map(|(resource, besides, option)| Some((getrlimit(resource).current?, besides, option)))
 }
 
 /// Checks that this process may use as much memory as a mount with a cache of this many bytes needs: otherwise it would be
@@ -77,14 +68,12 @@ pub(super) fn check_memory(cache: u64) -> Result<(), CliError> {
         );
         return Err(CliError::new(what, "choose a smaller --cache-size"));
     }
-    let limits = limits_on_addresses();
-    let Some(exceeded) = limits.iter().find(|limit| cache.saturating_add(limit.besides) > limit.bytes) else {
-        return Ok(());
-    };
-    let (cache, besides, bytes) = (Size(cache), Size(exceeded.besides), Size(exceeded.bytes));
+    let is_exceeded = |(bytes, besides, _): &(u64, u64, _)| cache.saturating_add(*besides) > *bytes;
+    let Some((bytes, besides, option)) = limits_on_addresses().find(is_exceeded) else { return Ok(()) };
+    let (cache, besides, bytes) = (Size(cache), Size(besides), Size(bytes));
     let what = format!(
-        "a cache of {cache} and {besides} of addresses besides do not fit into the {bytes} that this process may use ({})",
-        exceeded.option
+        "a cache of {cache} and {besides} of addresses besides do not fit into the {bytes} that this process may use \
+         ({option})"
     );
     Err(CliError::new(what, "choose a smaller --cache-size, or allow more"))
 }
@@ -124,26 +113,23 @@ fn total_of_meminfo(text: &str) -> Option<u64> {
 }
 
 /// Returns the least limit of the control groups in `groups` (the text of /proc/self/cgroup) and of all their parents.
-/// A limit of "max", or one that cannot be read, is none; version 1 has a huge number instead of "max".
+/// "max", or a limit that cannot be read, limits nothing; version 1 has a huge number in place of "max".
 fn group_limit(groups: &str, mounts: &[Mount], read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
-    groups
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            Some((fields.next()?, fields.next()?))
-        })
-        .flat_map(|(controllers, group)| {
-            let (kind, file) =
-                if controllers.is_empty() { ("cgroup2", "memory.max") } else { ("cgroup", "memory.limit_in_bytes") };
-            let wanted = controllers.is_empty() || controllers.split(',').any(|c| c == "memory");
-            let serves = move |m: &&Mount| {
-                m.kind == kind && (kind == "cgroup2" || m.options.split(',').any(|option| option == "memory"))
-            };
-            let mounts = mounts.iter().filter(move |m| wanted && serves(m));
-            mounts.flat_map(move |mount| folders_upwards(mount, Path::new(group))).map(move |folder| folder.join(file))
-        })
-        .filter_map(|file| read(&file)?.trim().parse().ok())
-        .min()
+    let has_memory = |list: &str| list.split(',').any(|word| word == "memory");
+    let mut files = Vec::new();
+    for line in groups.lines() {
+        // `0::/a/b`, or with version 1 `4:memory:/a/b`
+        let fields: Vec<&str> = line.splitn(3, ':').collect();
+        let (kind, file, group) = match *fields {
+            [_, "", group] => ("cgroup2", "memory.max", group),
+            [_, controllers, group] if has_memory(controllers) => ("cgroup", "memory.limit_in_bytes", group),
+            _ => continue,
+        };
+        let serves = |mount: &&Mount| mount.kind == kind && (kind == "cgroup2" || has_memory(&mount.options));
+        let folders = mounts.iter().filter(serves).flat_map(|mount| folders_upwards(mount, Path::new(group)));
+        files.extend(folders.map(|folder| folder.join(file)));
+    }
+    files.iter().filter_map(|file| read(file)?.trim().parse().ok()).min()
 }
 
 /// Returns the folders of a group and its parents below `mount`. In a container the mount may show another part of the
@@ -161,32 +147,16 @@ pub(super) const FUSE_CONF: &str = "/etc/fuse.conf";
 /// The bit of CAP_SYS_ADMIN in a capability set. A process without it needs the helper to mount.
 const SYS_ADMIN: u32 = 21;
 
-/// Something that prevents mounting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Obstacle {
-    /// What is wrong.
-    pub(super) what: String,
-    /// What the user can do about it.
-    pub(super) remedy: String,
-}
-
-impl Obstacle {
-    pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into() }
-    }
-}
-
 /// Checks that this user may mount.
 pub(super) fn check_permission(allow_other: bool) -> Result<(), CliError> {
-    let obstacle = match open_device(Path::new(DEVICE)) {
-        Err(error) => closed_device(DEVICE, &error),
-        Ok(()) if !Privileges::of_process().admin && find_helper().is_none() => no_helper(),
+    match open_device(Path::new(DEVICE)) {
+        Err(error) => Err(closed_device(&error)),
+        Ok(()) if !Privileges::of_process().admin && find_helper().is_none() => Err(no_helper()),
         Ok(()) if allow_other && !getuid().is_root() && !permits_allow_other(&conf(Path::new(FUSE_CONF))) => {
-            allow_other_is_forbidden()
+            Err(allow_other_is_forbidden())
         }
-        Ok(()) => return Ok(()),
-    };
-    Err(CliError::new(obstacle.what, obstacle.remedy))
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Opens the device as a mount does, and closes it again.
@@ -195,34 +165,34 @@ pub(super) fn open_device(device: &Path) -> io::Result<()> {
 }
 
 /// Explains an error of [`open_device`].
-pub(super) fn closed_device(device: &str, error: &io::Error) -> Obstacle {
+pub(super) fn closed_device(error: &io::Error) -> CliError {
     match error.kind() {
-        io::ErrorKind::NotFound => Obstacle::new(
-            format!("{device} is missing"),
+        io::ErrorKind::NotFound => CliError::new(
+            format!("{DEVICE} is missing"),
             format!(
-                "load it with `sudo modprobe fuse`, in a container start with --device {device} --cap-add SYS_ADMIN"
+                "load it with `sudo modprobe fuse`, in a container start with --device {DEVICE} --cap-add SYS_ADMIN"
             ),
         ),
-        io::ErrorKind::PermissionDenied => Obstacle::new(
-            format!("{device} may not be opened by this user"),
-            format!("mount as root, or permit it with `sudo chmod 666 {device}`"),
+        io::ErrorKind::PermissionDenied => CliError::new(
+            format!("{DEVICE} may not be opened by this user"),
+            format!("mount as root, or permit it with `sudo chmod 666 {DEVICE}`"),
         ),
-        _ => Obstacle::new(
-            format!("{device} cannot be opened: {error}"),
+        _ => CliError::new(
+            format!("{DEVICE} cannot be opened: {error}"),
             "is FUSE in the kernel? try `sudo modprobe fuse`",
         ),
     }
 }
 
-pub(super) fn no_helper() -> Obstacle {
-    Obstacle::new(
+pub(super) fn no_helper() -> CliError {
+    CliError::new(
         format!("{HELPER} was not found: it mounts for ordinary users"),
         "install it (apt install fuse3, dnf install fuse3) or mount as root",
     )
 }
 
-pub(super) fn allow_other_is_forbidden() -> Obstacle {
-    Obstacle::new(
+pub(super) fn allow_other_is_forbidden() -> CliError {
+    CliError::new(
         "ordinary users may not use allow_other here",
         format!("put the line user_allow_other into {FUSE_CONF}, or mount without it"),
     )
@@ -239,7 +209,6 @@ pub(super) fn permits_allow_other(conf: &str) -> bool {
 }
 
 /// The rights to mount of a process, and of the helper that it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Privileges {
     /// Whether the process has CAP_SYS_ADMIN, so that it may call mount(2) itself.
     pub(super) admin: bool,
@@ -364,13 +333,13 @@ mod tests {
     }
 
     #[test]
-    fn an_obstacle_of_the_device_names_the_remedy() {
+    fn an_error_of_the_device_names_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let missing = open_device(&folder.path().join("fuse")).unwrap_err();
-        let obstacle = closed_device(DEVICE, &missing);
-        assert!(obstacle.what == "/dev/fuse is missing" && obstacle.remedy.starts_with("load it with"), "{obstacle:?}");
+        let error = closed_device(&missing);
+        assert!(error.what == "/dev/fuse is missing" && error.remedy.starts_with("load it with"), "{error:?}");
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        assert!(closed_device(DEVICE, &denied).remedy.contains("chmod 666 /dev/fuse"));
-        assert!(closed_device(DEVICE, &io::Error::other("odd")).what.contains("odd"));
+        assert!(closed_device(&denied).remedy.contains("chmod 666 /dev/fuse"));
+        assert!(closed_device(&io::Error::other("odd")).what.contains("odd"));
     }
 }

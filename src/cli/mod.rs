@@ -45,12 +45,9 @@ pub(crate) fn command() -> clap::Command {
 /// Runs the command that the arguments name. `args` begins with the name of the program.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
-    // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller
-    let keeps_limit = matches!(
-        command,
-        Command::Mount(_) | Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)
-    );
-    if !keeps_limit {
+    // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller; doctor
+    // tells the limit
+    if !matches!(command, Command::Mount(_) | Command::Doctor(_)) {
         raise_descriptor_limit();
     }
     match command {
@@ -187,8 +184,8 @@ impl Cli {
         if mount.options.is_empty() {
             return Ok(cli);
         }
-        // before the arguments that were typed, which count: the last of each is taken
-        // an option that was also typed by its own name has the value typed there: the last one counts
+        // before what was typed: an option that was also typed by its own name has the value typed there, since the last one
+        // counts
         args.splice(2..2, mount::options::arguments(&mount.options)?);
         let command = Self::command().mut_subcommand("mount", |mount| mount.args_override_self(true));
         let parsed = command.try_get_matches_from(args).and_then(|matches| Self::from_arg_matches(&matches));

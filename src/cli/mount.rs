@@ -138,7 +138,7 @@ pub(super) fn run(mut args: MountArgs) -> Result<(), CliError> {
     let mountpoint = args.mountpoint.take().unwrap_or_default();
     let plan = match Plan::new(args, &mountpoint) {
         // mount -a cannot tell that this mount is the one of its line, and mounts it again
-        Err(error) if by_mount && matches!(error.cause(), Cause::MountedAlready) => return Ok(()),
+        Err(error) if by_mount && matches!(error.cause, Cause::MountedAlready) => return Ok(()),
         plan => plan?,
     };
     if plan.foreground {
@@ -148,26 +148,17 @@ pub(super) fn run(mut args: MountArgs) -> Result<(), CliError> {
     plan.start(&mut None).map(drop)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lifetime {
-    /// Until it is unmounted.
-    Unlimited,
-    /// At most as long as the process that started it, unless that process releases it.
-    OfStarter {
-        /// Whether the mount point is a temporary folder.
-        temporary: bool,
-    },
-}
-
 /// The checked arguments.
-#[derive(Debug)]
 struct Plan {
     options: Options,
     mountpoint: PathBuf,
     foreground: bool,
     /// Whether nothing is printed.
-    silent: bool,
-    lifetime: Lifetime,
+    is_silent: bool,
+    /// Whether the mount lasts at most as long as the process that started it, unless that process releases it.
+    is_bound: bool,
+    /// Whether the mount point is removed when that process was killed.
+    is_temporary: bool,
     log: Target,
 }
 
@@ -196,8 +187,8 @@ impl Plan {
             None if args.foreground => Target::Stderr,
             None => Target::Syslog,
         };
-        let (foreground, silent) = (args.foreground, args.called_by_mount);
-        Ok(Self { options, mountpoint, foreground, silent, lifetime: Lifetime::Unlimited, log })
+        let (foreground, is_silent) = (args.foreground, args.called_by_mount);
+        Ok(Self { options, mountpoint, foreground, is_silent, is_bound: false, is_temporary: false, log })
     }
 
     /// Starts a daemon, and returns once the mount answers. In the daemon the call returns `None` when the mount is gone.
@@ -221,42 +212,36 @@ impl Plan {
     /// Mounts and answers requests until the mount is gone. A daemon reports to its starter through `ready` that the mount
     /// works, or why it failed.
     fn serve(&self, ready: Option<Ready>) -> Result<(), CliError> {
-        // forks, and so has to run before there are threads
-        let announcement = ready.is_none().then(|| self.announcement());
-        match self.mount() {
+        // an announcement forks, and so has to begin before there are threads
+        let report = ready.ok_or_else(|| self.announcement());
+        let (mounted, stop) = match self.mount() {
+            Ok(session) => session,
             Err(error) => {
-                if let Some(ready) = ready {
+                if let Ok(ready) = report {
                     ready.failed(&error.to_string());
                 }
-                Err(error)
+                return Err(error);
             }
-            Ok(session) => {
-                let answering = match (ready, announcement) {
-                    (Some(ready), _) => Ok(match self.lifetime {
-                        Lifetime::Unlimited => ready.succeeded(),
-                        Lifetime::OfStarter { temporary } => {
-                            ready.succeeded_bound(self.end_of_starter(&session, temporary))
-                        }
-                    }),
-                    (None, Some(announcement)) => match self.announce(announcement) {
-                        // somebody has unmounted it already
-                        Err(_) if !is_mount_of(&self.options.source, &self.mountpoint) => Ok(true),
-                        announced => announced.map(|()| true),
-                    },
-                    (None, None) => Ok(true),
-                };
-                session.wait_unless(answering, self)
-            }
-        }
+        };
+        let wanted = match report {
+            Ok(ready) if self.is_bound => Ok(ready.succeeded_bound(self.end_of_starter(stop.clone()))),
+            Ok(ready) => Ok(ready.succeeded()),
+            Err(announcement) => match self.announce(announcement) {
+                // it was unmounted meanwhile
+                Err(_) if !is_mount_of(&self.options.source, &self.mountpoint) => Ok(true),
+                announced => announced.map(|()| true),
+            },
+        };
+        self.wait(mounted, &stop, wanted)
     }
 
     /// Returns the work of a daemon whose starter was killed.
-    fn end_of_starter(&self, session: &Session, temporary: bool) -> impl FnOnce() + Send + 'static {
-        let (stop, mountpoint) = (session.stop.clone(), self.mountpoint.clone());
+    fn end_of_starter(&self, stop: Stop) -> impl FnOnce() + Send + 'static {
+        let (mountpoint, is_temporary) = (self.mountpoint.clone(), self.is_temporary);
         move || {
             log::warn!("the command that this mount was for was killed: unmounting");
             let grace = stop.unmount_now(&mountpoint);
-            if temporary {
+            if is_temporary {
                 let _ = fs::remove_dir(&mountpoint);
             }
             thread::sleep(grace);
@@ -265,7 +250,7 @@ impl Plan {
         }
     }
 
-    fn mount(&self) -> Result<Session, CliError> {
+    fn mount(&self) -> Result<(Mounted, Stop), CliError> {
         raise_descriptor_limit();
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
@@ -287,24 +272,21 @@ impl Plan {
         }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size(self.options.cache_size));
-        if let Some(closed) = self.closed_folder_above() {
+        let is_closed = |folder: &&Path| folder.metadata().is_ok_and(|folder| folder.mode() & 0o001 == 0);
+        if self.options.allow_other
+            && !is_url(&self.options.source)
+            && let Some(closed) = self.options.source.ancestors().skip(1).find(is_closed)
+        {
             log::warn!(
                 "{} is closed to other users, and --allow-other lets them into {source} below it, by its own modes",
                 closed.display()
             );
         }
-        Ok(Session { mounted, stop })
-    }
-
-    /// Returns a folder above SOURCE that other users may not enter, though they may enter the mount.
-    fn closed_folder_above(&self) -> Option<&Path> {
-        let is_asked = self.options.allow_other && !self.options.origin().is_url();
-        let is_closed = |folder: &&Path| folder.metadata().is_ok_and(|folder| folder.mode() & 0o001 == 0);
-        self.options.source.ancestors().skip(1).find(is_closed).filter(|_| is_asked)
+        Ok((mounted, stop))
     }
 
     fn announcement(&self) -> Announcement<'_> {
-        let source = (!self.silent).then(|| self.options.origin());
+        let source = (!self.is_silent).then(|| self.options.origin());
         Announcement::begin(source, &self.mountpoint)
     }
 
@@ -319,35 +301,22 @@ impl Plan {
             }
         }
     }
-}
 
-/// A running FUSE session.
-struct Session {
-    mounted: Mounted,
-    stop: Stop,
-}
-
-impl Session {
     /// Waits until the mount is gone. Unless it is `wanted` (`Ok(true)`), unmounts first. If a signal arrived before
     /// the mount was announced, the failed announcement is no error.
-    fn wait_unless(self, wanted: Result<bool, CliError>, plan: &Plan) -> Result<(), CliError> {
-        let Self { mounted, stop } = self;
+    fn wait(&self, mounted: Mounted, stop: &Stop, wanted: Result<bool, CliError>) -> Result<(), CliError> {
         let outcome = if !matches!(wanted, Ok(true)) && !stop.is_requested() {
-            stop.unmount_now(&plan.mountpoint);
-            wanted.map(|_| ())
+            stop.unmount_now(&self.mountpoint);
+            wanted.map(drop)
+        } else if let Err(error) = mounted.wait()
+            && !stop.is_requested()
+        {
+            log::error!("the mount ended: {error}");
+            stop.unmount_now(&self.mountpoint);
+            Err(CliError::new(format!("the mount at {} ended: {error}", escaped_path(&self.mountpoint)), ""))
         } else {
-            match mounted.wait() {
-                Err(error) if !stop.is_requested() => {
-                    log::error!("the mount ended: {error}");
-                    stop.unmount_now(&plan.mountpoint);
-                    let what = format!("the mount at {} ended: {error}", escaped_path(&plan.mountpoint));
-                    Err(CliError::new(what, ""))
-                }
-                _ => {
-                    log::info!("unmounted");
-                    Ok(())
-                }
-            }
+            log::info!("unmounted");
+            Ok(())
         };
         stop.finished();
         outcome
@@ -361,8 +330,10 @@ fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(
     let path = url.unwrap_or_else(|| typed.to_owned());
     let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
     deadline::check(&path, TIMEOUT, || {
-        let checked = checked_source(&origin);
-        // an error of a local source is found again, without a network and without threads
-        checked.err().filter(|_| origin.is_url()).map(|error| error.to_string())
+        match checked_source(&origin) {
+            Err(error) if origin.is_url() => Err(error),
+            // an error of a local source is found again, without a network and without threads
+            _ => Ok(()),
+        }
     })
 }

@@ -1,17 +1,18 @@
-//! Mount points, and what mounts answer when they are asked for their status.
+//! The system's mounts: the one that a path lies in, the mount point of a new one, and what mounts answer when they are
+//! asked for their status.
 //!
-//! The system's list of mounts is read before a folder is touched: a system call on a mount that hangs never returns.
+//! The list of mounts is read before a folder is touched: a system call on a mount that hangs never returns.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use serde_json::Value;
+use thiserror::Error;
 
 use super::error::{Cause, CliError};
 use super::interrupt::with_timeout;
@@ -28,23 +29,42 @@ const STATUS: &str = ".volfs/status.json";
 /// More bytes than any status has.
 const MAX_STATUS: usize = 64 << 10;
 
+/// The most symbolic links on the way to a path, as many as the kernel allows.
+const MAX_LINKS: usize = 40;
+
 /// Returns all mounts of the system.
 pub(super) fn all_mounts() -> Result<Vec<Mount>, CliError> {
     read_mounts()
         .map_err(|error| CliError::new(format!("cannot read the list of mounts: {error}"), "is /proc mounted?"))
 }
 
-/// Returns the path as the system's list of mounts has it: absolute and without symbolic links. Does not touch the
-/// folder itself if something is mounted there.
-fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
-    let absolute = std::path::absolute(typed)?;
-    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(absolute) };
-    // `..` is the parent of the folder that the links before it lead to
-    if name == ".." {
-        return fs::canonicalize(&absolute);
+/// Returns the volfs mount that a path lies in: the innermost one, if no other mount lies between.
+pub(super) fn around<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let innermost = path.ancestors().find_map(|above| topmost(mounts, above));
+    innermost.filter(|mount| mount.is_volfs())
+}
+
+/// Follows the links of a path outside of volfs mounts; mounts have no links. Names that do not exist stay as they are.
+pub(super) fn resolve(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
+    let mut rest = std::path::absolute(typed)?;
+    for _ in 0..=MAX_LINKS {
+        let (mut place, mut parts) = (PathBuf::new(), rest.components());
+        let target = loop {
+            match parts.next() {
+                None => return Ok(place),
+                Some(Component::ParentDir) => drop(place.pop()),
+                Some(part) => place.push(part),
+            }
+            if around(mounts, &place).is_none()
+                && let Ok(target) = fs::read_link(&place)
+            {
+                break target;
+            }
+        };
+        place.pop();
+        rest = place.join(target).join(parts);
     }
-    let place = fs::canonicalize(parent)?.join(name);
-    if topmost(mounts, &place).is_some() { Ok(place) } else { fs::canonicalize(place) }
+    Err(Errno::ELOOP.into())
 }
 
 /// Checks that `source` (canonical) can be mounted at `typed`, and clears a volfs mount there whose daemon died.
@@ -57,7 +77,8 @@ pub(super) fn check_mountpoint(typed: &Path, source: &Path) -> Result<PathBuf, C
         };
         CliError::new(format!("cannot use the mount point {place}: {error}"), remedy)
     };
-    let place = clear(&locate(typed, &all_mounts()?).map_err(refused)?, source)?;
+    let place = resolve(typed, &all_mounts()?).map_err(refused)?;
+    clear(&place, source)?;
     let not_empty = |how| {
         Err(CliError::new(format!("the mount point {} is not {how}", escaped_path(&place)), "give an empty folder"))
     };
@@ -81,18 +102,17 @@ pub(super) fn check_mountpoint(typed: &Path, source: &Path) -> Result<PathBuf, C
     Ok(place)
 }
 
-/// Finds the volfs mount that `typed` names, and its canonical mount point. `remedy` says what to do about the mount of
-/// another program.
-pub(super) fn find_volfs_mount(
-    typed: &Path,
-    remedy: impl FnOnce(&str) -> String,
-) -> Result<(PathBuf, Mount), CliError> {
+/// Finds the volfs mount that `typed` names. `remedy` says what to do about the mount of another program.
+pub(super) fn find_volfs_mount(typed: &Path, remedy: impl FnOnce(&str) -> String) -> Result<Mount, CliError> {
     let mounts = all_mounts()?;
     let to_see = "to see all mounts type: volfs stats";
-    let place = locate(typed, &mounts)
-        .map_err(|error| CliError::new(format!("cannot find {}: {error}", escaped_path(typed)), to_see))?;
+    let failed = |error| CliError::new(format!("cannot find {}: {error}", escaped_path(typed)), to_see);
+    let place = resolve(typed, &mounts).map_err(failed)?;
     let shown = escaped_path(&place);
     let Some(mount) = topmost(&mounts, &place) else {
+        if around(&mounts, &place).is_none() {
+            place.symlink_metadata().map_err(failed)?;
+        }
         let around = mounts.iter().find(|m| m.is_volfs() && place.starts_with(&m.mountpoint));
         let remedy = around.map(|mount| format!("the mount around it is at {}", escaped_path(&mount.mountpoint)));
         let what = format!("nothing is mounted at {shown}");
@@ -102,15 +122,13 @@ pub(super) fn find_volfs_mount(
         let what = format!("{shown} is a mount of {}, not of volfs", mount.name.to_string_lossy());
         return Err(CliError::new(what, remedy(&shown)));
     }
-    Ok((place, mount.clone()))
+    Ok(mount.clone())
 }
 
-/// Returns `place` once nothing is mounted there. Unmounts only volfs mounts whose daemon certainly died.
-fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
+/// Unmounts all volfs mounts at `place` whose daemon certainly died; any other mount there is an error.
+fn clear(place: &Path, source: &Path) -> Result<(), CliError> {
     let shown = escaped_path(place);
-    loop {
-        let mounts = all_mounts()?;
-        let Some(mount) = topmost(&mounts, place) else { return Ok(place.to_owned()) };
+    while let Some(mount) = topmost(&all_mounts()?, place) {
         if !mount.is_volfs() {
             let name = mount.name.to_string_lossy();
             return Err(CliError::new(format!("{shown} is the mount point of {name} already"), "give another folder"));
@@ -123,6 +141,7 @@ fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
         }
         clear_dead(place)?;
     }
+    Ok(())
 }
 
 /// Unmounts a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
@@ -143,27 +162,19 @@ fn is_inside(path: &Path, folder: &Metadata) -> bool {
 }
 
 /// Why a mount gives no status.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum NoStatus {
-    /// Its daemon died.
+    #[error("its daemon died")]
     Dead,
-    /// It did not answer in time: it may be busy.
+    /// It may be busy.
+    #[error("it did not answer in time")]
     Silent,
-    /// Another user's mount denies access, which shows that it lives.
+    /// Its denial shows that it lives.
+    #[error("it belongs to another user, who did not mount it with --allow-other")]
     Denied,
     /// It answers with an error, or with an invalid status.
+    #[error("{0}")]
     Error(String),
-}
-
-impl fmt::Display for NoStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Dead => "its daemon died",
-            Self::Silent => "it did not answer in time",
-            Self::Denied => "it belongs to another user, who did not mount it with --allow-other",
-            Self::Error(error) => error,
-        })
-    }
 }
 
 /// The text of a mount's status.json.
@@ -221,17 +232,17 @@ impl Asker {
         };
         let start = |place: &PathBuf| (place.clone(), late.remove(place).map_or_else(|| send_status(place), Ok));
         let asked: Vec<_> = mountpoints.iter().map(start).collect();
-        let answers = asked.into_iter().map(|(place, process)| match process {
-            // without another process, ask in a thread
-            Err(_) => with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(NoStatus::Silent)),
-            Ok(process) => {
-                let message = process.link().receive(deadline);
-                // one that has ended is not waited for: the mount is asked again the next time
-                if message.is_none() && Instant::now() >= deadline {
-                    self.waiting.insert(place, process);
-                }
-                decode(message)
+        let answers = asked.into_iter().map(|(place, process)| {
+            let Ok(process) = process else {
+                // without another process, ask in a thread
+                return with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(NoStatus::Silent));
+            };
+            let message = process.link().receive(deadline);
+            // one that has ended is not waited for: the mount is asked again the next time
+            if message.is_none() && Instant::now() >= deadline {
+                self.waiting.insert(place, process);
             }
+            decode(message)
         });
         answers.collect()
     }
@@ -239,14 +250,13 @@ impl Asker {
 
 /// Returns the message of a side process that has asked a mount: a letter, and a text.
 pub(super) fn encode(status: Status) -> Vec<u8> {
-    let (letter, text) = match status {
-        Ok(status) => (b'S', status),
-        Err(NoStatus::Dead) => (b'D', Vec::new()),
-        Err(NoStatus::Silent) => (b'T', Vec::new()),
-        Err(NoStatus::Denied) => (b'A', Vec::new()),
-        Err(NoStatus::Error(error)) => (b'E', error.into_bytes()),
-    };
-    [&[letter], text.as_slice()].concat()
+    match status {
+        Ok(status) => [b"S".as_slice(), &status].concat(),
+        Err(NoStatus::Dead) => b"D".to_vec(),
+        Err(NoStatus::Silent) => b"T".to_vec(),
+        Err(NoStatus::Denied) => b"A".to_vec(),
+        Err(NoStatus::Error(error)) => [b"E".as_slice(), error.as_bytes()].concat(),
+    }
 }
 
 /// Parses such a message; without one the mount is silent.
@@ -262,24 +272,20 @@ pub(super) fn decode(message: Option<Vec<u8>>) -> Status {
 
 /// Returns what a status.json says of a source that stalls: `the source has not answered for 48 s; 3 reads wait`.
 pub(super) fn stall(status: &Value) -> Option<String> {
-    let stall = status.get("source_stall")?;
-    let time = duration(stall.get("seconds")?.as_f64()?.floor());
-    let reads = match stall.get("reads_waiting")?.as_u64()? {
+    let stall = &status["source_stall"];
+    let time = duration(stall["seconds"].as_f64()?.floor());
+    let reads = match stall["reads_waiting"].as_u64()? {
         1 => "1 read waits".to_owned(),
         n => format!("{n} reads wait"),
     };
-    let others = match stall.get("other_datasets").and_then(Value::as_u64).unwrap_or(0) {
-        0 => String::new(),
-        n => format!(" and {}", counted(n, "other")),
-    };
-    let dataset = stall.get("dataset").and_then(Value::as_str).map(|name| format!(" ({name}{others})"));
+    let others = stall["other_datasets"].as_u64().filter(|n| *n > 0).map(|n| format!(" and {}", counted(n, "other")));
+    let dataset = stall["dataset"].as_str().map(|name| format!(" ({name}{})", others.unwrap_or_default()));
     Some(format!("the source{} has not answered for {time}; {reads}", dataset.unwrap_or_default()))
 }
 
 /// Returns the daemon's process id from the text of a status.json.
 pub(super) fn daemon_pid(status: &[u8]) -> Option<u32> {
-    let status: Value = serde_json::from_slice(status).ok()?;
-    status.get("pid")?.as_u64()?.try_into().ok()
+    serde_json::from_slice::<Value>(status).ok()?["pid"].as_u64()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -356,5 +362,20 @@ mod tests {
     fn a_folder_without_status_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(ask(folder.path(), Duration::from_secs(10)), Err(NoStatus::Error(_))));
+    }
+
+    #[test]
+    fn links_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        symlink("a/b", top.join("one")).unwrap();
+        symlink(top.join("one"), top.join("two")).unwrap();
+        symlink("circle", top.join("circle")).unwrap();
+        let resolve = |name: &str| resolve(&top.join(name), &[]);
+        assert_eq!(resolve("two/c").unwrap(), top.join("a/b/c"));
+        assert_eq!(resolve("two/../c/.").unwrap(), top.join("a/c"));
+        assert_eq!(resolve("none/../c").unwrap(), top.join("c"));
+        assert!(resolve("circle").is_err());
     }
 }

@@ -1,17 +1,43 @@
-//! Standard output, remarks, and a progress bar on standard error where that is a terminal.
+//! What commands print: to standard output, and to standard error remarks and, on a terminal, a progress bar.
 //!
-//! A closed pipe (`volfs info X | head -1`) is not an error.
+//! A closed pipe (`volfs info X | head -1`) is not an error. What a side process prints, the process that waits for it
+//! prints in its place.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{LazyLock, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 
 use super::error::CliError;
-use crate::sync::Mutex;
+use super::layout::TextLayout;
+use crate::mount::Link;
+use crate::view::json_text;
+
+/// Bytes of output in one message.
+const PIECE: usize = 64 << 10;
+
+/// The first byte of a message to the process that prints: output, or a remark.
+pub(super) const OUTPUT: u8 = b'o';
+pub(super) const NOTE: u8 = b'n';
+
+/// In a side process, the connection to the process that prints in its place.
+static PRINTER: OnceLock<Link> = OnceLock::new();
+
+/// Lets the process at the other end print in place of this one.
+pub(super) fn print_there(link: Link) {
+    let _ = PRINTER.set(link);
+}
+
+/// Sends a message to the process that prints in place of this one. Returns whether that is there; `None` if this process
+/// prints itself.
+pub(super) fn send(kind: u8, text: &[u8]) -> Option<bool> {
+    let printer = PRINTER.get()?;
+    Some(text.chunks(PIECE).all(|piece| printer.send_waiting(&[&[kind], piece].concat())))
+}
 
 /// Writes `text` and a line end.
 pub(super) fn line(text: &str) -> Result<(), CliError> {
@@ -23,10 +49,28 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
     part(text.as_bytes()).map(|_| ())
 }
 
+pub(super) fn json(object: &Value) -> Result<(), CliError> {
+    print(&json_text(object))
+}
+
+/// Prints the object of `--json`, or the text for people.
+pub(super) fn object_or_text(
+    json: bool,
+    object: impl FnOnce() -> Value,
+    write: impl FnOnce(&mut TextLayout),
+) -> Result<(), CliError> {
+    if json {
+        return self::json(&object());
+    }
+    let mut layout = TextLayout::new(*COLOURED);
+    write(&mut layout);
+    print(layout.text())
+}
+
 /// Writes a part of the output. Returns `false` once its reader is gone, so that the caller can stop.
 pub(super) fn part(bytes: &[u8]) -> Result<bool, CliError> {
-    write_to(&mut io::stdout().lock(), bytes)
-        .map_err(|error| CliError::new(format!("cannot write the output: {error}"), ""))
+    let written = send(OUTPUT, bytes).map_or_else(|| write_to(&mut io::stdout().lock(), bytes), Ok);
+    written.map_err(|error| CliError::new(format!("cannot write the output: {error}"), ""))
 }
 
 /// Writes a part of the output to `out`. Returns `false` once its reader is gone.
@@ -40,86 +84,52 @@ pub(super) fn write_to(out: &mut impl Write, bytes: &[u8]) -> io::Result<bool> {
 
 /// Prints a remark on standard error, apart from the output.
 pub(super) fn note(text: &str) {
-    // an error of standard error cannot be reported anywhere
-    drop(writeln!(io::stderr(), "volfs: {text}"));
+    if send(NOTE, text.as_bytes()).is_none() {
+        // an error of standard error cannot be reported anywhere
+        drop(writeln!(io::stderr(), "volfs: {text}"));
+    }
 }
 
-/// Returns whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set.
-pub(super) fn coloured() -> bool {
+/// Whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set. A side process
+/// has this from its parent.
+pub(super) static COLOURED: LazyLock<bool> = LazyLock::new(|| {
     let unwanted = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !unwanted("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
+});
 
 /// How often the bar is drawn. Work that takes less time shows no bar.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A progress bar. Without a terminal it draws nothing.
-#[derive(Clone)]
-pub(super) struct Bar {
-    bar: ProgressBar,
-    /// Whether it was taken away for good. Locked while it is drawn, since another thread may do that.
-    gone: Arc<Mutex<bool>>,
+/// Makes a progress bar, which draws nothing without a terminal. It shows nothing any more once it is finished and cleared.
+pub(super) fn bar(template: &str) -> ProgressBar {
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style(template))
 }
 
-impl Bar {
-    pub(super) fn new(template: &str) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(style(template));
-        Self { bar, gone: Arc::default() }
+/// Draws a bar at intervals until the result is dropped. `draw` gets the time since the first call.
+pub(super) fn follow(bar: &ProgressBar, draw: impl Fn(&ProgressBar, Duration) + Send + 'static) -> Shown {
+    let (stop, stopped) = mpsc::channel::<()>();
+    if !bar.is_hidden() {
+        let bar = bar.clone();
+        spawn(move || {
+            let began = Instant::now();
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                draw(&bar, began.elapsed());
+            }
+        });
     }
-
-    /// Makes a bar that draws nothing.
-    pub(super) fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), gone: Arc::default() }
-    }
-
-    pub(super) fn is_hidden(&self) -> bool {
-        self.bar.is_hidden()
-    }
-
-    /// Draws the bar at intervals until the result is dropped. `draw` gets the time since the first call.
-    pub(super) fn follow(&self, draw: impl Fn(&ProgressBar, Duration) + Send + 'static) -> Shown {
-        let (stop, stopped) = mpsc::channel::<()>();
-        if !self.is_hidden() {
-            let this = self.clone();
-            spawn(move || {
-                let began = Instant::now();
-                while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                    let gone = this.gone.lock();
-                    if !*gone {
-                        draw(&this.bar, began.elapsed());
-                    }
-                }
-            });
-        }
-        Shown { bar: self.clone(), stop }
-    }
-
-    /// Runs `print` while the bar is off the terminal.
-    pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.bar.suspend(print)
-    }
-
-    /// Takes the bar away for good.
-    pub(super) fn clear(&self) {
-        let mut gone = self.gone.lock();
-        if !std::mem::replace(&mut *gone, true) {
-            self.bar.finish_and_clear();
-        }
-    }
+    Shown { bar: bar.clone(), _stop: stop }
 }
 
 /// The bar while it is shown.
 pub(super) struct Shown {
-    bar: Bar,
-    stop: Sender<()>,
+    bar: ProgressBar,
+    /// The thread that draws ends when this is dropped.
+    _stop: Sender<()>,
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // the thread may be gone
-        let _ = self.stop.send(());
-        self.bar.clear();
+        self.bar.finish_and_clear();
     }
 }
 

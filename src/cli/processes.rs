@@ -2,6 +2,7 @@
 //!
 //! Everything is read from `/proc` and `/sys`, nothing from a mount itself.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
@@ -66,14 +67,14 @@ impl Daemon {
     }
 }
 
-/// Returns whether a process runs this program as the user who mounted: processes of others are not that user's business,
+/// Returns whether a process runs this program as the user of the mount: a mount may tell the number of any other process,
 /// and the number of a daemon in a container means another process here.
 fn may_serve(pid: u32, mount: &Mount) -> bool {
     let program = name(pid);
     program == name(process::id()) && !program.is_empty() && mount.owner().is_some_and(|user| owner(pid) == Some(user))
 }
 
-/// Returns the number of the user who runs a process.
+/// Returns the number of the user of a process.
 fn owner(pid: u32) -> Option<u32> {
     status_field(&status(pid), "Uid")?.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -128,30 +129,14 @@ fn is_stopped(pid: u32) -> bool {
     status_field(&status(pid), "State").is_some_and(|state| state.starts_with(['T', 't']))
 }
 
-/// A process, identified by its start time too, since process ids are reused.
-#[derive(Debug)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    start_time: String,
-}
-
-impl Process {
-    pub(super) fn find(pid: u32) -> Option<Self> {
-        Some(Self { pid, start_time: start_time(&stat(pid)?)? })
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        stat(self.pid).and_then(|stat| start_time(&stat)).is_none_or(|start| start != self.start_time)
-    }
-}
-
-fn stat(pid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+/// Returns when a process began, which identifies it, since process ids are reused; `None` if it has ended.
+pub(super) fn start_time(pid: u32) -> Option<String> {
+    start_time_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Returns a process's start time from the text of /proc/PID/stat; `None` for a zombie. The name, in brackets, may
 /// contain any character.
-fn start_time(stat: &str) -> Option<String> {
+fn start_time_in(stat: &str) -> Option<String> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let has_ended = matches!(*fields.first()?, "Z" | "X");
@@ -166,16 +151,13 @@ pub(super) fn holders(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
     let mut found: Vec<String> = below.map(|m| format!("the mount at {}", escaped_path(&m.mountpoint))).collect();
     found.extend(loop_devices(mount));
-    let mut holders: Vec<(u32, Use)> =
-        all().filter(|&pid| pid != process::id()).filter_map(|pid| Some((pid, use_of(pid, mount)?))).collect();
-    holders.sort_unstable_by_key(|(pid, _)| *pid);
-    let (ahead, others): (Vec<_>, Vec<_>) = holders.into_iter().partition(|(pid, _)| reads_ahead(*pid));
+    let mut pids: Vec<u32> = all().filter(|&pid| pid != process::id()).collect();
+    pids.sort_unstable();
+    let holders = pids.into_iter().filter_map(|pid| Some((pid, use_of(pid, mount)?)));
+    let (ahead, others): (Vec<_>, Vec<_>) = holders.partition(|(pid, _)| reads_ahead(*pid));
     // a read-ahead process has files open for a moment only: name it only if nothing else is found
     let holders = if others.is_empty() && found.is_empty() { ahead } else { others };
-    found.extend(holders.iter().map(|(pid, how)| match how {
-        Use::Holds => describe(*pid),
-        Use::Waits => format!("{}, which waits for an answer from it", describe(*pid)),
-    }));
+    found.extend(holders.iter().map(|(pid, how)| describe(*pid) + how));
     if found.len() > MAX_NAMED {
         let more = found.split_off(MAX_NAMED).len();
         found.push(format!("{more} more"));
@@ -186,17 +168,10 @@ pub(super) fn holders(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
 /// Describes a process in another mount namespace, such as a container's, that still sees the mount.
 pub(super) fn in_other_namespace(mount: &Mount) -> Option<String> {
     let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let own = namespace(process::id());
-    let mut seen = vec![own];
-    let sees = |pid: &u32| {
-        let its = namespace(*pid);
-        if its.is_none() || seen.contains(&its) {
-            return false;
-        }
-        seen.push(its);
-        read_mounts_of(*pid).is_ok_and(|all| all.iter().any(|m| m.is_volfs() && m.device == mount.device))
-    };
-    all().find(sees).map(describe)
+    let mut seen: HashSet<_> = namespace(process::id()).into_iter().collect();
+    let mut others = all().filter(|pid| namespace(*pid).is_some_and(|namespace| seen.insert(namespace)));
+    let is_it = |m: &Mount| m.is_volfs() && m.device == mount.device;
+    others.find(|pid| read_mounts_of(*pid).is_ok_and(|all| all.iter().any(is_it))).map(describe)
 }
 
 /// Describes the loop devices whose file lies in the mount: the kernel holds it, not a process.
@@ -206,8 +181,7 @@ fn loop_devices(mount: &Mount) -> Vec<String> {
         Path::new(OsStr::from_bytes(&file)).starts_with(&mount.mountpoint)
     };
     let describe = |device: fs::DirEntry| {
-        let name = device.file_name();
-        let name = name.to_string_lossy();
+        let name = device.file_name().to_string_lossy().into_owned();
         format!("the loop device {name} (to end it type: losetup -d /dev/{name})")
     };
     entries(Path::new("/sys/block")).filter(of_mount).map(describe).collect()
@@ -217,7 +191,7 @@ fn loop_devices(mount: &Mount) -> Vec<String> {
 /// long as that lasts. A mount can do without them.
 pub(super) fn end_stopped_read_ahead(mount: &Mount) {
     for pid in all().filter(|&pid| reads_ahead(pid)) {
-        // the descriptor stands for this process even if its number is reused
+        // the descriptor is that of this process even if its number is reused
         let Some(process) = Pid::from_raw(pid.cast_signed()) else { continue };
         let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { continue };
         if reads_ahead(pid) && is_stopped(pid) && use_of(pid, mount).is_some() {
@@ -236,23 +210,20 @@ fn reads_ahead(pid: u32) -> bool {
     name(pid).as_bytes() == READAHEAD_NAME.to_bytes()
 }
 
-/// How a process keeps a mount busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    /// It has a file open or mapped, or a folder as working directory.
-    Holds,
-    /// One of its threads waits in a system call for a path in the mount.
-    Waits,
-}
+/// What is said of a process that has a file of the mount open or mapped, or a folder as working directory.
+const HOLDS: &str = "";
+/// What is said of a process with a thread that waits in a system call for a path in the mount.
+const WAITS: &str = ", which waits for an answer from it";
 
-fn use_of(pid: u32, mount: &Mount) -> Option<Use> {
+/// Returns how a process keeps a mount busy, if it does.
+fn use_of(pid: u32, mount: &Mount) -> Option<&'static str> {
     let threads: Vec<PathBuf> = entries(Path::new(&format!("/proc/{pid}/task"))).map(|thread| thread.path()).collect();
     // threads share their files, but a main thread that has ended has none, while the others may be unable to end
     let has_files = |thread: &&PathBuf| fs::read_dir(thread.join("fd")).is_ok_and(|mut files| files.next().is_some());
     if threads.iter().find(has_files).or(threads.first()).is_some_and(|thread| holds(thread, mount)) {
-        return Some(Use::Holds);
+        return Some(HOLDS);
     }
-    threads.iter().any(|thread| waits(thread, mount)).then_some(Use::Waits)
+    threads.iter().any(|thread| waits(thread, mount)).then_some(WAITS)
 }
 
 /// Returns whether a thread, by its folder in /proc, holds something of the mount.
@@ -297,15 +268,11 @@ fn text_at(thread: &Path, address: u64) -> Option<PathBuf> {
 
 /// Returns a path without `.` and `..`, as if no folder were a link.
 fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
+    path.components().fold(PathBuf::new(), |plain, part| match part {
+        Component::ParentDir => plain.parent().map(Path::to_owned).unwrap_or(plain),
+        Component::CurDir => plain,
+        part => plain.join(part),
+    })
 }
 
 /// Returns whether the text of /proc/PID/maps has a mapping of this device. Its lines are like
@@ -338,12 +305,11 @@ mod tests {
     #[test]
     fn a_process_is_identified_by_its_start_time() {
         let rest = (4..=22).map(|i| i.to_string()).collect::<Vec<_>>().join(" ");
-        assert_eq!(start_time(&format!("12 (a ) b) S {rest} 23")), Some("22".to_owned()));
-        assert_eq!(start_time(&format!("12 (a) Z {rest}")), None);
-        assert_eq!(start_time("nonsense"), None);
-        let own = Process::find(std::process::id()).unwrap();
-        assert!(!own.has_ended());
-        assert!(Process { pid: own.pid, start_time: "0".to_owned() }.has_ended());
+        assert_eq!(start_time_in(&format!("12 (a ) b) S {rest} 23")), Some("22".to_owned()));
+        assert_eq!(start_time_in(&format!("12 (a) Z {rest}")), None);
+        assert_eq!(start_time_in("nonsense"), None);
+        let own = start_time(process::id());
+        assert!(own.is_some() && own == start_time(process::id()) && own.as_deref() != Some("0"));
     }
 
     #[test]
@@ -391,7 +357,7 @@ mod tests {
         let own = || use_of(process::id(), &mount_at(folder.path()));
         assert_eq!(own(), None);
         let file = File::create(folder.path().join("x")).unwrap();
-        assert_eq!(own(), Some(Use::Holds));
+        assert_eq!(own(), Some(HOLDS));
         drop(file);
         assert!(holders(&mount_at(folder.path()), &[]).is_empty());
     }
@@ -405,7 +371,7 @@ mod tests {
         // waits in openat until there is a writer
         let mut child = process::Command::new("cat").arg(&pipe).current_dir("/").spawn().unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while use_of(child.id(), &mount) != Some(Use::Waits) && std::time::Instant::now() < deadline {
+        while use_of(child.id(), &mount) != Some(WAITS) && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let found = holders(&mount, &[]);

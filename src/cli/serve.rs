@@ -8,13 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use nix::unistd::{User, geteuid};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::error::CliError;
 use super::file_system::{self, FileSystemArgs, entries};
 use super::interrupt::ending_signals;
 use super::source::checked_source;
-use super::text::{escaped, escaped_path, seconds};
+use super::text::{escaped, escaped_path, number_in, seconds};
 use super::{machine, output};
 use crate::fs::Volfs;
 use crate::logging::{self, RecentLines, Target};
@@ -78,11 +78,11 @@ pub(super) struct ServeArgs {
     neuroglancer: Option<String>,
 
     /// Connections at a time; further ones wait
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = number_in(1..=MOST_AT_A_TIME))]
     max_connections: usize,
 
     /// Requests at a time; further ones wait for a while, then get status 503
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = number_in(1..=MOST_AT_A_TIME))]
     max_requests: usize,
 
     /// Seconds that a client may take to send the head of a request
@@ -114,12 +114,8 @@ fn viewer(text: &str) -> Result<String, String> {
     is_url.then(|| text.to_owned()).ok_or_else(|| "write it as http://host:port/path/".to_owned())
 }
 
-fn count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=1_000_000) => Ok(n),
-        _ => Err("not a number from 1 to 1000000".to_owned()),
-    }
-}
+/// A limit beyond any useful number of connections or requests.
+const MOST_AT_A_TIME: usize = 1_000_000;
 
 const SERVE_EXAMPLE: &str = "\
 Example:
@@ -147,16 +143,38 @@ pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
         ..Origin::default()
     };
     let source = checked_source(&typed)?.path;
-    let own = own_options(&args);
-    let server_options = serve_options(&args, Arc::clone(&access));
+    let shown = json!({
+        "allow_user": args.allow_user,
+        "allow_other": args.allow_other,
+        "token": args.token_file.is_some(),
+        "allow_remote": args.allow_remote,
+        "allow_host": args.allow_host,
+        "allow_origin": args.allow_origin,
+        "neuroglancer": args.neuroglancer,
+        "max_connections": args.max_connections,
+        "max_requests": args.max_requests,
+        "header_timeout": args.header_timeout.as_secs_f64(),
+        "idle_timeout": args.idle_timeout.as_secs_f64(),
+        "log_file": args.log_file.as_ref().map(|file| file.to_string_lossy()),
+    });
     let mut options = file_system::options(args.file_system, source, None)?;
     let recent = Arc::new(RecentLines::default());
     logging::start(args.log_file.map_or(Target::Stderr, Target::File), Arc::clone(&recent))?;
-    let server = Server::listen(server_options)?;
+    let server = Server::listen(ServeOptions {
+        listen: args.listen,
+        access: Arc::clone(&access),
+        allow_hosts: args.allow_host,
+        allow_origins: args.allow_origin,
+        max_connections: args.max_connections,
+        max_requests: args.max_requests,
+        header_timeout: args.header_timeout,
+        idle_timeout: args.idle_timeout,
+        neuroglancer: args.neuroglancer,
+    })?;
     // there is no kernel that keeps pages
     options.direct_io = true;
     options.shown.insert("listen".to_owned(), json!(server.address().to_string()));
-    options.shown.extend(own);
+    options.shown.extend(entries(shown));
     let shown = escaped_path(&options.source);
     let failed = |error| CliError::cannot_list(&options.source, &error);
     let fs = Arc::new(Volfs::new(options.clone(), recent).map_err(failed)?);
@@ -171,7 +189,7 @@ pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     printed
 }
 
-/// Returns who may connect: by default this user and root; with a token every client that has it.
+/// Returns the users that may connect: by default this user and root; with a token every client that has it.
 fn access(args: &ServeArgs) -> Result<Access, CliError> {
     let token = args.token_file.as_deref().map(Token::read).transpose().map_err(ServeError::from)?;
     if args.listen.is_remote() && !args.allow_user.is_empty() {
@@ -217,36 +235,4 @@ fn shown_address(address: &Listen, access: &Access) -> String {
 fn is_journal() -> bool {
     let journal = std::env::var("JOURNAL_STREAM").unwrap_or_default();
     rustix::fs::fstat(std::io::stdout()).is_ok_and(|file| journal == format!("{}:{}", file.st_dev, file.st_ino))
-}
-
-fn serve_options(args: &ServeArgs, access: Arc<Access>) -> ServeOptions {
-    ServeOptions {
-        listen: args.listen.clone(),
-        access,
-        allow_hosts: args.allow_host.clone(),
-        allow_origins: args.allow_origin.clone(),
-        max_connections: args.max_connections,
-        max_requests: args.max_requests,
-        header_timeout: args.header_timeout,
-        idle_timeout: args.idle_timeout,
-        neuroglancer: args.neuroglancer.clone(),
-    }
-}
-
-/// Returns the options of the server as status.json shows them, but for the address, which is known when it listens.
-fn own_options(args: &ServeArgs) -> Map<String, Value> {
-    entries(json!({
-        "allow_user": args.allow_user,
-        "allow_other": args.allow_other,
-        "token": args.token_file.is_some(),
-        "allow_remote": args.allow_remote,
-        "allow_host": args.allow_host,
-        "allow_origin": args.allow_origin,
-        "neuroglancer": args.neuroglancer,
-        "max_connections": args.max_connections,
-        "max_requests": args.max_requests,
-        "header_timeout": args.header_timeout.as_secs_f64(),
-        "idle_timeout": args.idle_timeout.as_secs_f64(),
-        "log_file": args.log_file.as_ref().map(|file| file.to_string_lossy()),
-    }))
 }

@@ -1,31 +1,27 @@
 //! What a path on the command line means: SOURCE, a dataset, or a place inside a mount, whose source is meant then.
 //!
 //! Of a path inside a mount only the list of mounts and the source are looked at, never the mount itself: so this works
-//! for a mount whose daemon died, and does not wait for one that hangs. The source is read with the rights of the user who
-//! asks, so it must be this user or root who mounted: others could have given their mount the name of any source.
+//! for a mount whose daemon died, and does not wait for one that hangs. The source is read with the rights of this user, so
+//! only mounts of this user and of root count: others could have given their mount the name of any source.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
 use nix::unistd::getuid;
 
 use super::error::CliError;
-use super::mounts::all_mounts;
+use super::mounts::{all_mounts, around, resolve};
 use super::text::{escaped_path, similar};
 use crate::catalog::{self, OpenDataset, OpenError, Recogniser};
 use crate::format::registry;
 use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE, layer_folders};
-use crate::mount::{Mount, topmost};
+use crate::mount::Mount;
 use crate::source::{Origin, StoreOption, StoreUrl, is_url, shown};
 
 /// The most names of a folder that are compared with a name that does not exist.
 const MOST_NAMES: usize = 10_000;
-
-/// The most symbolic links on the way to a path, as many as the kernel allows.
-const MAX_LINKS: usize = 40;
 
 /// Returns SOURCE as an absolute path without links, since a daemon has another working directory, or as a URL. Looks at
 /// a local source; does not ask a store yet.
@@ -51,14 +47,9 @@ pub(super) fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
 /// Like [`resolved_source`], and asks the store whether there is a folder or a volume. May start threads.
 pub(super) fn checked_source(typed: &Origin) -> Result<Origin, CliError> {
     let origin = Origin { path: resolved_source(&typed.path)?, ..typed.clone() };
-    if origin.is_url() {
-        check_store(&origin)?;
+    if !origin.is_url() {
+        return Ok(origin);
     }
-    Ok(origin)
-}
-
-/// Asks a store whether there is a folder or a volume at a URL.
-fn check_store(origin: &Origin) -> Result<(), CliError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => {
             let folder = escaped_path(origin.path.parent().unwrap_or(&origin.path));
@@ -71,7 +62,7 @@ fn check_store(origin: &Origin) -> Result<(), CliError> {
     if about.is_file() && Recogniser::new(registry()).format_at(&*tree, tree.source()).map_err(failed)?.is_none() {
         return Err(not_a_volume(&origin.path));
     }
-    Ok(())
+    Ok(origin)
 }
 
 fn cannot_find(typed: &Path, error: &io::Error) -> CliError {
@@ -84,18 +75,13 @@ fn not_a_volume(path: &Path) -> CliError {
     CliError::new(what, "give a folder of volumes or one volume")
 }
 
-/// What a path inside a mount shows.
-#[derive(Debug, PartialEq, Eq)]
-struct Shown {
-    /// The folder or dataset of the source that the path is, or lies in.
-    path: PathBuf,
-    /// The names below that dataset: none for the dataset itself, then that of a layer's folder, and those of files.
-    inside: Vec<OsString>,
-}
+/// What a path inside a mount shows: the folder or dataset of the source that the path is, or lies in; and the names below
+/// that dataset: none for the dataset itself, then that of a layer's folder, and those of files.
+type Shown = (PathBuf, Vec<OsString>);
 
 /// Returns the folder or dataset of the source that a path inside a mount shows; `None` for any other path.
 pub(super) fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Option<PathBuf>, CliError> {
-    Ok(shown_at(typed, store_options)?.map(|shown| shown.path))
+    Ok(shown_at(typed, store_options)?.map(|(path, _)| path))
 }
 
 /// Returns what a path inside a mount shows; `None` for any other path. `store_options` are used to ask an object store
@@ -134,8 +120,8 @@ fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>
     };
     let place = escaped_path(&place);
     match follow(source, &below, is_dataset) {
-        Some(shown) if is_there(&shown.path).is_ok() => Ok(Some(shown)),
-        Some(Shown { path, .. }) => {
+        Some(shown) if is_there(&shown.0).is_ok() => Ok(Some(shown)),
+        Some((path, _)) => {
             let what = format!("{place} does not exist: it would show {}", escaped_path(&path));
             let folder = escaped_path(path.parent().unwrap_or(&path));
             Err(CliError::new(what, format!("to see what is there type: volfs ls {folder}")))
@@ -158,7 +144,7 @@ pub(super) fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
     let mounts = all_mounts()?;
     let Ok(place) = resolve(typed, &mounts) else { return Ok(None) };
     let mount = around(&mounts, &place);
-    // a folder of a mount that is mounted elsewhere (mount --bind) has no status of its own
+    // a folder of a mount that is mounted elsewhere (mount --bind) has no status
     let whole = |mount: &Mount| mounts.iter().find(|m| m.device == mount.device && m.root == Path::new("/"));
     Ok(mount.map(|mount| whole(mount).unwrap_or(mount).mountpoint.clone()))
 }
@@ -181,57 +167,12 @@ fn follow(source: &Path, below: &Path, is_dataset: impl Fn(&Path) -> bool) -> Op
         let Some(name) = names.next() else { break };
         path.push(name);
     }
-    Some(Shown { path, inside: names.map(OsStr::to_owned).collect() })
-}
-
-/// Returns the volfs mount that a path lies in: the innermost one, if no other mount lies between.
-fn around<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    let innermost = path.ancestors().find_map(|above| topmost(mounts, above));
-    innermost.filter(|mount| mount.is_volfs())
+    Some((path, names.map(OsStr::to_owned).collect()))
 }
 
 /// Returns whether the source that a mount names is the one that it shows: this user or root has mounted it.
 fn is_believed(mount: &Mount) -> bool {
     mount.owner().is_some_and(|user| user == 0 || user == getuid().as_raw())
-}
-
-/// Follows the links of a path outside of volfs mounts; there are none inside. Names that do not exist stay as they are.
-fn resolve(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
-    let mut rest = names(&std::path::absolute(typed)?);
-    let mut place = PathBuf::from("/");
-    let mut links = 0;
-    while let Some(name) = rest.pop_front() {
-        if name == ".." {
-            place.pop();
-            continue;
-        }
-        place.push(name);
-        if around(mounts, &place).is_some() {
-            continue;
-        }
-        let Ok(target) = fs::read_link(&place) else { continue };
-        links += 1;
-        if links > MAX_LINKS {
-            return Err(io::Error::from_raw_os_error(nix::errno::Errno::ELOOP as i32));
-        }
-        place.pop();
-        if target.is_absolute() {
-            place = PathBuf::from("/");
-        }
-        let mut target = names(&target);
-        target.append(&mut rest);
-        rest = target;
-    }
-    Ok(place)
-}
-
-fn names(path: &Path) -> VecDeque<OsString> {
-    let name = |part: Component<'_>| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().filter_map(name).collect()
 }
 
 /// An open dataset, and the place inside it that a path names.
@@ -252,8 +193,7 @@ impl DatasetAt {
     /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` is that of
     /// [`catalog::open_source`].
     pub(super) fn open(typed: &Path, store_options: &[StoreOption], quality: Option<u8>) -> Result<Self, CliError> {
-        let outside = || Shown { path: typed.to_owned(), inside: Vec::new() };
-        let Shown { path, inside } = shown_at(typed, store_options)?.unwrap_or_else(outside);
+        let (path, inside) = shown_at(typed, store_options)?.unwrap_or_else(|| (typed.to_owned(), Vec::new()));
         let path = if is_url(&path) { resolved_source(&path)? } else { path };
         let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
         let tree = origin.tree(true, Arc::default()).map_err(|error| CliError::store(&path, error))?;
@@ -272,45 +212,39 @@ impl DatasetAt {
 
     /// Follows the names below the dataset's folder; `None` if there can be no such file or folder.
     fn go_inside(&mut self, names: &[OsString]) -> Option<()> {
-        let names: Option<Vec<&str>> = names.iter().map(|name| name.to_str()).collect();
-        let (first, rest) = match names?.as_slice() {
-            [] => return Some(()),
-            [first, rest @ ..] => ((*first).to_owned(), rest.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()),
-        };
-        self.layer = layer_folders(&self.open).into_iter().position(|folder| folder == first);
+        let names = names.iter().map(|name| name.to_str()).collect::<Option<Vec<&str>>>()?;
+        let Some((first, rest)) = names.split_first() else { return Some(()) };
+        self.layer = layer_folders(&self.open).iter().position(|folder| folder == first);
         if self.layer.is_none() {
             // a file about the dataset, such as dataset.json, or a folder with all levels of a layer
-            self.file = Some(first.clone());
+            self.file = Some((*first).to_owned());
             return (rest.is_empty() && first.contains('.')).then_some(());
         }
-        if let Some(file) = rest.last() {
-            self.lod = lod_of(file);
-            self.file = Some(file.clone());
-        }
+        self.lod = rest.last().and_then(|file| lod_of(file));
+        self.file = rest.last().map(|file| (*file).to_owned());
         Some(())
     }
 }
 
 /// Returns the error of a dataset that cannot be opened.
 pub(super) fn cannot_open(dataset: &Path, error: &OpenError) -> CliError {
-    let what = format!("cannot open {}: {error}", escaped_path(dataset));
-    match error {
+    let remedy = match error {
         OpenError::Unknown(_) if dataset.is_dir() => {
-            CliError::new(what, format!("to see the volumes in it type: volfs ls {}", escaped_path(dataset)))
+            format!("to see the volumes in it type: volfs ls {}", escaped_path(dataset))
         }
         OpenError::Io { kind: io::ErrorKind::NotFound, .. } => {
             let folder = dataset.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let remedy = match similar_name(folder, dataset) {
+            match similar_name(folder, dataset) {
                 Some(name) => format!("did you mean {}?", escaped_path(&folder.join(name))),
                 None => format!("to see what is there type: volfs ls {}", escaped_path(folder)),
-            };
-            CliError::new(what, remedy)
+            }
         }
         OpenError::Io { kind: io::ErrorKind::PermissionDenied, .. } => {
-            CliError::new(what, "ask its owner for the right to read it")
+            "ask its owner for the right to read it".to_owned()
         }
-        _ => CliError::new(what, ""),
-    }
+        _ => String::new(),
+    };
+    CliError::new(format!("cannot open {}: {error}", escaped_path(dataset)), remedy)
 }
 
 /// Returns the name in a folder that is most similar to that of a path which does not exist.
@@ -329,8 +263,6 @@ fn lod_of(file: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
 
     #[test]
@@ -357,7 +289,7 @@ mod tests {
     }
 
     fn shown(path: &str, inside: &[&str]) -> Option<Shown> {
-        Some(Shown { path: path.into(), inside: inside.iter().map(Into::into).collect() })
+        Some((path.into(), inside.iter().map(Into::into).collect()))
     }
 
     #[test]
@@ -379,21 +311,6 @@ mod tests {
         assert_eq!(follow(""), shown("/data/x.zgy", &[]));
         assert_eq!(follow("x.zgy"), shown("/data/x.zgy", &[]));
         assert_eq!(follow("x.zgy/data"), shown("/data/x.zgy", &["data"]));
-    }
-
-    #[test]
-    fn links_are_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("a/b")).unwrap();
-        symlink("a/b", top.join("one")).unwrap();
-        symlink(top.join("one"), top.join("two")).unwrap();
-        symlink("circle", top.join("circle")).unwrap();
-        let resolve = |name: &str| resolve(&top.join(name), &[]);
-        assert_eq!(resolve("two/c").unwrap(), top.join("a/b/c"));
-        assert_eq!(resolve("two/../c/.").unwrap(), top.join("a/c"));
-        assert_eq!(resolve("none/../c").unwrap(), top.join("c"));
-        assert!(resolve("circle").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::error::CliError;
 use super::layout::TextLayout;
@@ -15,10 +15,9 @@ use super::mounts::{Asker, NoStatus, all_mounts, ask, find_volfs_mount, stall};
 use super::output;
 use super::processes::Daemon;
 use super::source::mountpoint_of;
-use super::text::{Size, duration, escaped_path, float, scalar, seconds};
+use super::text::{Size, duration, escaped_path, float, items, scalar, seconds};
 use crate::mount::{Mount, topmost};
 use crate::view::json::SCHEMA;
-use crate::view::json_text;
 
 #[derive(Debug, Args)]
 #[command(after_help = STATS_EXAMPLE)]
@@ -66,12 +65,13 @@ pub(super) fn run(args: &StatsArgs) -> Result<(), CliError> {
         (place, Some(interval)) => watch::run(place, interval, args.json),
         (None, None) => print_all(args.json),
         (Some(place), None) => {
-            let text = ask(&place, TIMEOUT).map_err(|why| failure(&place, why))?;
-            let status = parse(&place, &text)?;
+            let failed = |why| failure(&place, why);
+            let text = ask(&place, TIMEOUT).map_err(failed)?;
+            let status = parsed(&text).map_err(failed)?;
             if args.json {
                 return output::part(&text).map(drop);
             }
-            let mut layout = TextLayout::new(output::coloured());
+            let mut layout = TextLayout::new(*output::COLOURED);
             write(&mut layout, &place, &status);
             output::print(layout.text())
         }
@@ -81,16 +81,16 @@ pub(super) fn run(args: &StatsArgs) -> Result<(), CliError> {
 /// Returns the mount point of the mount that a path is or lies in.
 fn mount_around(typed: &Path) -> Result<PathBuf, CliError> {
     let around = mountpoint_of(typed)?;
-    Ok(find_mount(around.as_deref().unwrap_or(typed))?.0)
+    Ok(find_mount(around.as_deref().unwrap_or(typed))?.mountpoint)
 }
 
-fn find_mount(place: &Path) -> Result<(PathBuf, Mount), CliError> {
+fn find_mount(place: &Path) -> Result<Mount, CliError> {
     find_volfs_mount(place, |_| "to see those of volfs type: volfs stats".to_owned())
 }
 
 /// Parses the text of a status.json.
-fn parse(place: &Path, text: &[u8]) -> Result<Value, CliError> {
-    serde_json::from_slice(text).map_err(|error| failure(place, NoStatus::Error(error.to_string())))
+fn parsed(text: &[u8]) -> Result<Value, NoStatus> {
+    serde_json::from_slice(text).map_err(|error| NoStatus::Error(error.to_string()))
 }
 
 /// Returns the error for a mount that does not give its status.
@@ -115,7 +115,7 @@ fn failure(place: &Path, why: NoStatus) -> CliError {
     }
 }
 
-/// One mount, and its answer.
+/// A mount, and its answer.
 struct Found {
     place: PathBuf,
     /// The source that the list of mounts names.
@@ -126,32 +126,18 @@ struct Found {
 }
 
 impl Found {
-    fn new(mount: &Mount, place: PathBuf, status: Result<Value, NoStatus>) -> Self {
-        let daemon = if status == Err(NoStatus::Silent) { Daemon::find(mount) } else { None };
-        Self { place, source: mount.source().to_owned(), status, daemon }
-    }
-
-    /// The state of the mount in JSON.
-    fn state(&self) -> &'static str {
+    /// Returns the state of the mount in JSON, and in a table.
+    fn state(&self) -> [&'static str; 2] {
         match &self.status {
-            Ok(_) => "alive",
-            Err(NoStatus::Dead) => "dead",
-            Err(NoStatus::Silent) => "silent",
-            Err(NoStatus::Denied) => "denied",
-            Err(NoStatus::Error(_)) => "error",
+            Ok(_) => ["alive"; 2],
+            Err(NoStatus::Dead) => ["dead"; 2],
+            Err(NoStatus::Silent) => ["silent", "no answer"],
+            Err(NoStatus::Denied) => ["denied", "not shared"],
+            Err(NoStatus::Error(_)) => ["error"; 2],
         }
     }
 
-    /// The state of the mount in a table.
-    fn word(&self) -> &'static str {
-        match self.state() {
-            "silent" => "no answer",
-            "denied" => "not shared",
-            state => state,
-        }
-    }
-
-    /// Why there is no status.
+    /// Returns why there is no status.
     fn error(&self) -> Option<String> {
         self.status.as_ref().err().map(|why| match why {
             NoStatus::Silent => format!("it did not answer within {} s", TIMEOUT_OF_ALL.as_secs()),
@@ -159,7 +145,7 @@ impl Found {
         })
     }
 
-    /// What a user should know about the mount.
+    /// Returns what a user should know about the mount.
     fn remark(&self) -> Option<String> {
         let place = escaped_path(&self.place);
         let text = match &self.status {
@@ -175,7 +161,7 @@ impl Found {
         json!({
             "mountpoint": self.place.to_string_lossy(),
             "source": self.source.to_string_lossy(),
-            "state": self.state(),
+            "state": self.state()[0],
             "error": self.error(),
             "status": self.status.as_ref().ok(),
         })
@@ -184,16 +170,16 @@ impl Found {
     fn row(&self) -> Vec<String> {
         let mut row = vec![self.place.to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned()];
         match &self.status {
-            Err(_) => row.push(self.word().to_owned()),
+            Err(_) => row.push(self.state()[1].to_owned()),
             Ok(status) => {
-                let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
+                let counters = &status["counters"];
                 row.extend([
                     duration(status["uptime"].as_f64().unwrap_or(0.0)),
-                    Size(counter("cache_bytes")).to_string(),
-                    hit_rate(counter("cache_hits"), counter("cache_misses")),
-                    counter("reads").to_string(),
-                    Size(counter("bytes_read")).to_string(),
-                    counter("errors").to_string(),
+                    Size(count(counters, "cache_bytes")).to_string(),
+                    hit_rate(counters),
+                    count(counters, "reads").to_string(),
+                    Size(count(counters, "bytes_read")).to_string(),
+                    count(counters, "errors").to_string(),
                 ]);
             }
         }
@@ -204,120 +190,119 @@ impl Found {
 /// Prints all mounts.
 fn print_all(json: bool) -> Result<(), CliError> {
     let found = find_all(&mut Asker::default())?;
-    if json {
-        let mounts: Vec<Value> = found.iter().map(Found::object).collect();
-        return output::print(&json_text(&json!({"schema": SCHEMA, "mounts": mounts})));
-    }
-    if found.is_empty() {
+    if found.is_empty() && !json {
         output::note("nothing is mounted by volfs; to mount type: volfs mount SOURCE MOUNTPOINT");
         return Ok(());
     }
-    let mut layout = TextLayout::new(output::coloured());
-    write_all(&mut layout, &found);
-    output::print(layout.text())
+    let objects = || found.iter().map(Found::object).collect::<Value>();
+    output::object_or_text(json, || json!({"schema": SCHEMA, "mounts": objects()}), |layout| write_all(layout, &found))
 }
 
 /// Asks all mounts of volfs for their status.
 fn find_all(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
     let all = all_mounts()?;
-    // a mount of a folder of a mount (mount --bind) has no status of its own
+    // a mount of a folder of a mount (mount --bind) has no status
     let is_wanted = |mount: &&Mount| {
         mount.is_volfs() && mount.root.as_os_str() == "/" && topmost(&all, &mount.mountpoint) == Some(mount)
     };
-    let mounts: Vec<&Mount> = all.iter().filter(is_wanted).collect();
+    Ok(find(asker, all.iter().filter(is_wanted).collect()))
+}
+
+fn find(asker: &mut Asker, mounts: Vec<&Mount>) -> Vec<Found> {
     let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
     let answers = asker.ask(&places, TIMEOUT_OF_ALL);
     let found = mounts.into_iter().zip(places).zip(answers).map(|((mount, place), answer)| {
-        let parse = |text: Vec<u8>| serde_json::from_slice(&text).map_err(|error| NoStatus::Error(error.to_string()));
-        Found::new(mount, place, answer.and_then(parse))
+        let status = answer.and_then(|text| parsed(&text));
+        let daemon = if status == Err(NoStatus::Silent) { Daemon::find(mount) } else { None };
+        Found { place, source: mount.source().to_owned(), status, daemon }
     });
-    Ok(found.collect())
+    found.collect()
 }
 
 fn write_all(layout: &mut TextLayout, found: &[Found]) {
     let titles = ["mount point", "source", "up", "cache", "hit rate", "reads", "delivered", "errors"];
-    layout.table(&titles, &found.iter().map(Found::row).collect::<Vec<_>>());
+    layout.table(&titles, found.iter().map(Found::row));
     found.iter().filter_map(Found::remark).for_each(|remark| layout.warning(&remark));
 }
 
 /// Writes what a mount has done so far.
 fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
-    let counter = |name: &str| status["counters"][name].as_u64();
-    let bytes = |name: &str| counter(name).map(|n| Size(n).to_string());
+    let counters = &status["counters"];
+    let number = |name: &str| counters[name].as_u64();
+    let more_than_0 = |name: &str| number(name).filter(|n| *n > 0);
+    let size = |name: &str| number(name).map(Size);
     layout.heading(&place.to_string_lossy());
     layout.row("source", scalar(&status["source"]));
     let daemon = scalar(&status["version"]).zip(scalar(&status["pid"]));
     layout.row("daemon", daemon.map(|(version, pid)| format!("volfs {version}, process {pid}")));
-    let uptime = status["uptime"].as_f64().filter(|seconds| *seconds > 0.0);
-    layout.row("up", uptime.map(duration));
+    layout.row("up", status["uptime"].as_f64().filter(|seconds| *seconds > 0.0).map(duration));
     if let Some(stall) = stall(status) {
         layout.warning(&stall);
     }
     layout.row("options", Some(options(status)).filter(|text| !text.is_empty()));
 
     layout.heading("Reads");
-    layout.row("requests", counter("reads").map(|n| n.to_string()));
-    layout.row("delivered", bytes("bytes_read"));
-    let each = counter("bytes_read").zip(counter("reads").filter(|n| *n > 0)).map(|(all, n)| Size(all / n));
+    layout.row("requests", number("reads"));
+    layout.row("delivered", size("bytes_read"));
+    let each = number("bytes_read").zip(more_than_0("reads")).map(|(all, n)| Size(all / n));
     layout.row("in each", each.map(|size| format!("{size} on average")));
-    layout.row("errors", counter("errors").map(errors));
+    let none_or = |n: u64, text: String| if n == 0 { "none".to_owned() } else { text };
+    let errors = |n| none_or(n, format!("{n} (see .volfs/log below the mount point)"));
+    layout.row("errors", number("errors").map(errors));
 
     layout.heading("Cache");
-    layout.row("held", cache(status));
-    layout.row(
-        "look-ups",
-        counter("cache_hits").zip(counter("cache_misses")).map(|(hits, misses)| look_ups(hits, misses)),
-    );
+    let bound = status["options"]["cache_size"].as_u64();
+    let of = |held| bound.map(|bound| format!(" of {}{}", Size(bound), share(held, bound))).unwrap_or_default();
+    layout.row("held", number("cache_bytes").map(|held| format!("{}{}", Size(held), of(held))));
+    let look_ups = |(hits, misses): (u64, u64)| {
+        let all = hits.saturating_add(misses);
+        none_or(all, format!("{all}, {hits} found{}", share(hits, all)))
+    };
+    layout.row("look-ups", number("cache_hits").zip(number("cache_misses")).map(look_ups));
 
     layout.heading("Bricks");
-    let decoded = counter("bricks_decoded").zip(bytes("bytes_decoded"));
-    layout.row("decoded", decoded.map(|(n, size)| format!("{n}, {size}")));
-    let ahead = counter("prefetched").map(|n| format!("{n}{}", share(n, counter("bricks_decoded").unwrap_or(0))));
+    layout.row("decoded", number("bricks_decoded").zip(size("bytes_decoded")).map(|(n, size)| format!("{n}, {size}")));
+    let ahead = number("prefetched").map(|n| format!("{n}{}", share(n, count(counters, "bricks_decoded"))));
     layout.row("ahead of need", ahead);
-    let amplification = counter("bytes_decoded").zip(counter("bytes_read").filter(|n| *n > 0));
+    let amplification = number("bytes_decoded").zip(more_than_0("bytes_read"));
     let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
     layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
-    layout.row("from the source", bytes("source_bytes"));
+    layout.row("from the source", size("source_bytes"));
     store(layout, &status["store"]);
     datasets(layout, status);
 }
 
 /// Writes the requests to an object store, if the source is in one.
 fn store(layout: &mut TextLayout, store: &Value) {
-    let Some(requests) = store["requests"].as_u64() else { return };
     let number = |name: &str| store[name].as_u64();
     let milliseconds = |name: &str| store[name].as_f64().map(|ms| format!("{} ms", float(ms, 3)));
+    if number("requests").is_none() {
+        return;
+    }
     layout.heading("Object store");
-    layout.row("requests", Some(requests.to_string()));
-    layout.row("fetched", number("bytes").map(|n| Size(n).to_string()));
-    layout.row("sent again", number("retries").map(|n| n.to_string()));
-    layout.row("in flight", number("in_flight").map(|n| n.to_string()));
-    layout.row("in memory", number("staged_bytes").map(|n| Size(n).to_string()));
+    layout.row("requests", number("requests"));
+    layout.row("fetched", number("bytes").map(Size));
+    layout.row("sent again", number("retries"));
+    layout.row("in flight", number("in_flight"));
+    layout.row("in memory", number("staged_bytes").map(Size));
     let latency = milliseconds("latency_p50_ms").zip(milliseconds("latency_p99_ms"));
     layout.row("latency", latency.map(|(half, most)| format!("{half} (half of the answers), {most} (99 %)")));
-    disk_cache(layout, &store["disk_cache"]);
-}
-
-/// Writes what the disk cache has done, if there is one.
-fn disk_cache(layout: &mut TextLayout, disk: &Value) {
-    let number = |name: &str| disk[name].as_u64().unwrap_or(0);
+    let disk = &store["disk_cache"];
     let Some(held) = disk["bytes"].as_u64() else { return };
     layout.heading("Disk cache");
-    layout.row("holds", Some(format!("{} in {} files", Size(held), number("files"))));
-    let rate = hit_rate(number("hits"), number("misses"));
-    layout.row("look-ups", Some(format!("{rate} hits, {} read", Size(number("hit_bytes")))));
-    layout.row("written", Some(Size(number("written_bytes")).to_string()));
-    let some = |n: u64| (n > 0).then(|| n.to_string());
-    layout.row("not written", some(number("dropped")));
-    layout.row("evicted", some(number("evicted")));
-    layout.row("damaged", some(number("bad")));
+    layout.row("holds", Some(format!("{} in {} files", Size(held), count(disk, "files"))));
+    let rate = rate(count(disk, "hits"), count(disk, "misses"));
+    layout.row("look-ups", Some(format!("{rate} hits, {} read", Size(count(disk, "hit_bytes")))));
+    layout.row("written", Some(Size(count(disk, "written_bytes"))));
+    for (label, name) in [("not written", "dropped"), ("evicted", "evicted"), ("damaged", "bad")] {
+        layout.row(label, Some(count(disk, name)).filter(|n| *n > 0));
+    }
 }
 
 /// Lists the options that differ from their defaults.
 fn options(status: &Value) -> String {
     let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
-        // the default
         (_, Value::Bool(true)) => Some(name.replace('_', " ")),
         (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
     };
@@ -325,69 +310,58 @@ fn options(status: &Value) -> String {
     options.collect::<Vec<_>>().join(", ")
 }
 
-/// Formats how full the cache is.
-fn cache(status: &Value) -> Option<String> {
-    let bound = status["options"]["cache_size"].as_u64();
-    status["counters"]["cache_bytes"].as_u64().map(|held| match bound {
-        Some(bound) => format!("{} of {}{}", Size(held), Size(bound), share(held, bound)),
-        None => Size(held).to_string(),
-    })
-}
-
-fn look_ups(hits: u64, misses: u64) -> String {
-    match hits.saturating_add(misses) {
-        0 => "none".to_owned(),
-        all => format!("{all}, {hits} found{}", share(hits, all)),
-    }
-}
-
-fn errors(n: u64) -> String {
-    if n == 0 { "none".to_owned() } else { format!("{n} (see .volfs/log below the mount point)") }
-}
-
-/// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
-fn share(part: u64, whole: u64) -> String {
-    if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
-}
-
 /// Writes the datasets of which most was read, if any was.
 fn datasets(layout: &mut TextLayout, status: &Value) {
-    let counter = |dataset: &Map<String, Value>, name: &str| dataset.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let listed = status["datasets"].as_array().into_iter().flatten().filter_map(Value::as_object);
-    let mut datasets: Vec<_> = listed.filter(|dataset| counter(dataset, "reads") > 0).collect();
-    datasets.sort_by_key(|dataset| Reverse(counter(dataset, "bytes_read")));
+    let mut datasets: Vec<&Value> = items(&status["datasets"]).filter(|of| count(of, "reads") > 0).collect();
+    datasets.sort_by_key(|of| Reverse(count(of, "bytes_read")));
     if datasets.is_empty() {
         return;
     }
     layout.heading("Datasets");
-    let row = |dataset: &&Map<String, Value>| {
-        let bytes = |name| Size(counter(dataset, name)).to_string();
-        let errors = counter(dataset, "errors");
+    let rows = datasets.iter().take(MOST_DATASETS).map(|of| {
+        let errors = Some(count(of, "errors")).filter(|n| *n > 0);
         vec![
-            counter(dataset, "reads").to_string(),
-            bytes("bytes_read"),
-            bytes("bytes_decoded"),
-            hit_rate(counter(dataset, "cache_hits"), counter(dataset, "cache_misses")),
-            if errors == 0 { String::new() } else { errors.to_string() },
+            count(of, "reads").to_string(),
+            Size(count(of, "bytes_read")).to_string(),
+            Size(count(of, "bytes_decoded")).to_string(),
+            hit_rate(of),
+            errors.map(|n| n.to_string()).unwrap_or_default(),
             // last, since it may be long
-            dataset.get("path").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            of["path"].as_str().unwrap_or_default().to_owned(),
         ]
-    };
-    let rows: Vec<Vec<String>> = datasets.iter().take(MOST_DATASETS).map(row).collect();
-    layout.table(&["reads", "delivered", "decoded", "hit rate", "errors", "dataset"], &rows);
-    let others = status["other_datasets"]["count"].as_u64().unwrap_or(0);
+    });
+    layout.table(&["reads", "delivered", "decoded", "hit rate", "errors", "dataset"], rows);
+    let others = count(&status["other_datasets"], "count");
     let more = others.saturating_add(datasets.len().saturating_sub(MOST_DATASETS) as u64);
     if more > 0 {
         layout.block(&format!("and {more} more"));
     }
 }
 
+/// Returns a counter; 0 if it is missing.
+fn count(counters: &Value, name: &str) -> u64 {
+    counters[name].as_u64().unwrap_or(0)
+}
+
+/// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { format!(" ({})", percent(part, whole)) }
+}
+
 /// Formats the share of look-ups that found their brick in the cache; `-` without any.
-fn hit_rate(hits: u64, misses: u64) -> String {
+fn hit_rate(counters: &Value) -> String {
+    rate(count(counters, "cache_hits"), count(counters, "cache_misses"))
+}
+
+fn rate(hits: u64, misses: u64) -> String {
     match hits.saturating_add(misses) {
         0 => "-".to_owned(),
-        all => format!("{} %", float(hits as f64 / all as f64 * 100.0, 3)),
+        all => percent(hits, all),
     }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{} %", float(part as f64 / whole as f64 * 100.0, 3))
 }
 
 #[cfg(test)]

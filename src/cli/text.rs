@@ -1,6 +1,7 @@
-//! Text for people: escaped names, sizes, numbers, durations, names that a user meant, and JSON values.
+//! Text for people: escaped names, sizes, numbers, durations and JSON values; and values and names that people type.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -14,48 +15,35 @@ pub(super) use crate::logging::timestamp;
 
 /// Returns a path on one line with control characters escaped, and bytes that are not UTF-8 as `\xff`.
 pub(super) fn escaped_path(path: &Path) -> String {
-    let mut clean = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        clean.push_str(&escaped(chunk.valid()));
-        for byte in chunk.invalid() {
-            // writing to a String cannot fail
-            let _ = write!(clean, "\\x{byte:02x}");
-        }
-    }
-    clean
+    let invalid = |bytes: &[u8]| bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+    let chunks = path.as_os_str().as_bytes().utf8_chunks();
+    chunks.map(|chunk| escaped(chunk.valid()).into_owned() + &invalid(chunk.invalid())).collect()
 }
 
 /// Returns a path as a Python string literal in double quotes, which opens exactly this file.
 pub(super) fn python_literal(path: &Path) -> String {
-    let mut code = String::from("\"");
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' | '\\' => code.extend(['\\', c]),
-                _ if escaped(c.encode_utf8(&mut [0; 4])) == *c.encode_utf8(&mut [0; 4]) => code.push(c),
-                _ => drop(write!(code, "\\U{:08x}", u32::from(c))),
-            }
-        }
-        for byte in chunk.invalid() {
-            // Python's surrogateescape maps such bytes to these code points
-            let _ = write!(code, "\\udc{byte:02x}");
-        }
-    }
-    code.push('"');
-    code
+    let valid = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        _ if escaped(&c.to_string()) == c.to_string() => c.to_string(),
+        _ => format!("\\U{:08x}", u32::from(c)),
+    };
+    // Python's surrogateescape maps bytes that are not UTF-8 to these code points
+    let invalid = |byte: &u8| format!("\\udc{byte:02x}");
+    let chunks = path.as_os_str().as_bytes().utf8_chunks();
+    let code = chunks.flat_map(|chunk| chunk.valid().chars().map(valid).chain(chunk.invalid().iter().map(invalid)));
+    format!("\"{}\"", code.collect::<String>())
 }
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Size(pub(super) u64);
 
-const UNITS: [(&str, u64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+/// Each is 1024 of the one before.
+const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-impl FromStr for Size {
-    type Err = String;
-
+impl Size {
     /// Reads digits, with KiB, MiB, GiB, K, M, G or nothing after them.
-    fn from_str(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         if number.is_empty() {
@@ -64,8 +52,8 @@ impl FromStr for Size {
         let unit = unit.trim_start();
         // K, M and G in any case too: they are not ambiguous here
         let known = |name: &str| name.eq_ignore_ascii_case(unit) || name[..1].eq_ignore_ascii_case(unit);
-        let factor = match UNITS.iter().find(|(name, _)| known(name)) {
-            Some((_, factor)) => *factor,
+        let factor = match UNITS[..3].iter().position(|name| known(name)) {
+            Some(step) => 1 << (10 * (step + 1)),
             None if unit.is_empty() => 1,
             None => return Err(format!("{unit} is not a unit of size; use KiB, MiB or GiB")),
         };
@@ -77,14 +65,18 @@ impl FromStr for Size {
 impl fmt::Display for Size {
     /// Writes the size in the largest unit of which it is at least 1. TiB and above are written only, not read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let step = (self.0.checked_ilog2().unwrap_or(0) / 10) as usize;
-        match step.checked_sub(1).and_then(|i| names.get(i)) {
+        match step.checked_sub(1).and_then(|i| UNITS.get(i)) {
             None => write!(f, "{} bytes", self.0),
             #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
             Some(name) => write!(f, "{:.2} {name}", self.0 as f64 / (1_u64 << (10 * step)) as f64),
         }
     }
+}
+
+/// Formats how fast bytes came: `1.50 MiB/s`.
+pub(super) fn rate(bytes: u64, time: Duration) -> String {
+    format!("{}/s", Size((bytes as f64 / time.as_secs_f64().max(0.001)) as u64))
 }
 
 /// Formats a number of things: `1 file`, `2 files`.
@@ -117,6 +109,17 @@ pub(super) fn duration(seconds: f64) -> String {
     parts.join(" ")
 }
 
+/// Returns a parser of numbers in a range.
+pub(super) fn number_in<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + fmt::Display + Clone,
+{
+    move |text| match text.parse() {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => Err(format!("not a number from {} to {}", range.start(), range.end())),
+    }
+}
+
 /// Parses a number of seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     match text.trim_end_matches('s').parse::<f64>() {
@@ -125,15 +128,10 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Returns the columns that `text` takes.
-pub(super) fn columns(text: &str) -> usize {
-    text.width()
-}
-
 /// Cuts `text` to at most `width` columns. A text that was cut ends with `...`.
 pub(super) fn truncated(text: &str, width: usize) -> String {
     const MARK: &str = "...";
-    if columns(text) <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
     let mut left = width.saturating_sub(MARK.len());
@@ -191,9 +189,6 @@ pub(super) fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
 /// Significant digits of a float32.
 const DIGITS: usize = 7;
 
-/// Significant digits that keep a millimetre in a world coordinate.
-const COORDINATE_DIGITS: usize = 11;
-
 /// Entries of an object that fit on a line.
 const MAX_INLINE: usize = 4;
 
@@ -207,20 +202,28 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Formats a number: all digits of an integer, the significant digits of a float.
+/// Formats a number: all digits of an integer, the significant digits of a float32.
 pub(super) fn number(value: &Value) -> Option<String> {
     rounded(value, DIGITS)
 }
 
-/// Formats a world coordinate.
-pub(super) fn coordinate(value: &Value) -> Option<String> {
-    rounded(value, COORDINATE_DIGITS)
+/// Formats a number: all digits of an integer, at most this many of a float.
+pub(super) fn rounded(value: &Value, digits: usize) -> Option<String> {
+    if value.is_i64() || value.is_u64() {
+        return Some(value.to_string());
+    }
+    value.as_f64().map(|number| float(number, digits))
 }
 
 /// Formats a list of two numbers as `first to last`.
 pub(super) fn range(value: &Value) -> Option<String> {
     let [least, greatest] = value.as_array()?.as_slice() else { return None };
     Some(format!("{} to {}", number(least)?, number(greatest)?))
+}
+
+/// Returns the entries of a list; none of any other value.
+pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 /// Joins the entries of a list: `512 x 512 x 1024`. Returns `None` unless all are scalars.
@@ -255,13 +258,6 @@ pub(super) fn time(value: &Value) -> Option<String> {
         Some(Ok(since)) => Some(timestamp(UNIX_EPOCH.checked_add(since)?)),
         _ => scalar(value),
     }
-}
-
-fn rounded(value: &Value, digits: usize) -> Option<String> {
-    if value.is_i64() || value.is_u64() {
-        return Some(value.to_string());
-    }
-    value.as_f64().map(|number| float(number, digits))
 }
 
 #[cfg(test)]
@@ -299,7 +295,7 @@ mod tests {
             ("2gib", 2 << 30),
             ("16G", 16 << 30),
         ] {
-            assert_eq!(text.parse().map(|Size(bytes)| bytes), Ok(bytes), "{text}");
+            assert_eq!(Size::read(text).map(|Size(bytes)| bytes), Ok(bytes), "{text}");
         }
     }
 
@@ -320,7 +316,7 @@ mod tests {
             "18446744073709551616",
             "17179869184GiB",
         ] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
+            assert!(Size::read(text).is_err(), "{text}");
         }
     }
 
@@ -349,9 +345,9 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns_and_marks_none() {
-        assert_eq!(columns("abc"), 3);
-        assert_eq!(columns("脳皮質"), 6);
-        assert_eq!(columns("e\u{301}"), 1);
+        assert_eq!("abc".width(), 3);
+        assert_eq!("脳皮質".width(), 6);
+        assert_eq!("e\u{301}".width(), 1);
     }
 
     #[test]
@@ -404,7 +400,7 @@ mod tests {
         ] {
             assert_eq!(number(&value).as_deref(), Some(text));
         }
-        assert_eq!(coordinate(&json!(6_200_123.456_789)).as_deref(), Some("6200123.4568"));
+        assert_eq!(rounded(&json!(6_200_123.456_789), 11).as_deref(), Some("6200123.4568"));
         assert_eq!(number(&json!(null)), None);
     }
 

@@ -9,7 +9,7 @@ use nix::unistd::getuid;
 
 use super::error::{Cause, CliError};
 use super::mounts::{NoStatus, all_mounts, ask, cannot_unmount, clear_dead, daemon_pid, find_volfs_mount};
-use super::processes::{Daemon, Process, end_stopped_read_ahead, holders, in_other_namespace};
+use super::processes::{Daemon, end_stopped_read_ahead, holders, in_other_namespace, start_time};
 use super::text::escaped_path;
 use crate::mount::{Mount, UnmountError, read_mounts, unmount};
 
@@ -45,31 +45,45 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// Unmounts, and waits until the mount is gone.
 pub(super) fn run(args: &UmountArgs) -> Result<(), CliError> {
-    let (place, mount) = find_volfs_mount(&args.mountpoint, |place| format!("to unmount it type: umount {place}"))?;
-    let answering = |told| Daemon::find_answering(&mount, told).and_then(|daemon| Process::find(daemon.pid));
-    let daemon = match ask(&place, STATUS_TIMEOUT) {
+    let mount = find_volfs_mount(&args.mountpoint, |place| format!("to unmount it type: umount {place}"))?;
+    let place = &mount.mountpoint;
+    let answering = |told| {
+        let pid = Daemon::find_answering(&mount, told)?.pid;
+        Some((pid, start_time(pid)?))
+    };
+    let daemon = match ask(place, STATUS_TIMEOUT) {
         Ok(status) => answering(daemon_pid(&status)),
         Err(NoStatus::Denied) => answering(None),
         Err(NoStatus::Dead) => {
-            clear_dead(&place)?;
+            clear_dead(place)?;
             None
         }
         // the request for the status is still in flight, and would keep the mount busy
-        Err(NoStatus::Silent) if !args.lazy => return Err(unresponsive(&place, &mount)),
+        Err(NoStatus::Silent) if !args.lazy => return Err(unresponsive(&mount)),
         Err(NoStatus::Silent | NoStatus::Error(_)) => None,
     };
     end_stopped_read_ahead(&mount);
-    unmount_or_explain(&place, &mount, args.lazy)?;
-    let (shown, seconds) = (escaped_path(&place), EXIT_TIMEOUT.as_secs());
+    let mut outcome = Ok(());
+    // a lazy unmount is never busy, so that the first attempt is the last
+    poll_until(BUSY_TIMEOUT, || {
+        outcome = if is_listed(&mount) { unmount(place, args.lazy) } else { Ok(()) };
+        outcome != Err(UnmountError::Busy)
+    });
+    match outcome {
+        Ok(()) | Err(UnmountError::NotMounted) => {}
+        Err(UnmountError::Busy) => return Err(busy(place, holders(&mount, &all_mounts()?))),
+        Err(error) => return Err(cannot_unmount(place, &error)),
+    }
+    let (shown, seconds) = (escaped_path(place), EXIT_TIMEOUT.as_secs());
     if !poll_until(EXIT_TIMEOUT, || !is_listed(&mount)) {
         let what = format!("{shown} is still mounted after {seconds} s");
         return Err(CliError::new(what, "see /proc/self/mountinfo"));
     }
-    let Some(process) = daemon else { return Ok(()) };
-    if poll_until(SOON, || process.has_ended()) || args.lazy {
+    let Some((pid, began)) = daemon else { return Ok(()) };
+    let has_ended = || start_time(pid).as_ref() != Some(&began);
+    if poll_until(SOON, has_ended) || args.lazy {
         return Ok(());
     }
-    let pid = process.pid;
     if let Some(other) = in_other_namespace(&mount) {
         let what = format!(
             "{shown} is unmounted here, but {other} and others of its mount namespace (a container, say) still see it: its \
@@ -77,48 +91,32 @@ pub(super) fn run(args: &UmountArgs) -> Result<(), CliError> {
         );
         return Err(CliError::new(what, ""));
     }
-    if poll_until(EXIT_TIMEOUT, || process.has_ended()) {
+    if poll_until(EXIT_TIMEOUT, has_ended) {
         return Ok(());
     }
     let what = format!("{shown} is unmounted, but its daemon (process {pid}) has not ended within {seconds} s");
     Err(CliError::new(what, "it may wait for its source"))
 }
 
-fn unresponsive(place: &Path, mount: &Mount) -> CliError {
-    let place = escaped_path(place);
-    let stopped = Daemon::find(mount).filter(|daemon| daemon.is_stopped).map(|daemon| daemon.pid);
-    let why = stopped.map_or_else(String::new, |pid| {
-        format!(": its daemon (process {pid}) is stopped; to continue it type: kill -CONT {pid}")
-    });
+fn unresponsive(mount: &Mount) -> CliError {
+    let place = escaped_path(&mount.mountpoint);
+    let stopped = Daemon::find(mount).filter(|daemon| daemon.is_stopped);
+    let why =
+        stopped.map(|daemon| format!(": {}", Daemon::remedy(Some(daemon), &mount.mountpoint))).unwrap_or_default();
     let what = format!("the mount at {place} does not answer{why}");
     let remedy = format!("to take it away anyway type: volfs umount --lazy {place}");
     CliError::new(what, remedy).with_cause(Cause::Unresponsive)
 }
 
-fn unmount_or_explain(place: &Path, mount: &Mount, lazy: bool) -> Result<(), CliError> {
-    let mut outcome = Ok(());
-    // a lazy unmount is never busy, so that the first attempt is the last
-    poll_until(BUSY_TIMEOUT, || {
-        outcome = if is_listed(mount) { unmount(place, lazy) } else { Ok(()) };
-        outcome != Err(UnmountError::Busy)
-    });
-    match outcome {
-        Ok(()) | Err(UnmountError::NotMounted) => Ok(()),
-        Err(UnmountError::Busy) => Err(busy(place, holders(mount, &all_mounts()?))),
-        Err(error) => Err(cannot_unmount(place, &error)),
-    }
-}
-
 /// Returns the error for a mount that these mounts and processes use.
 fn busy(place: &Path, holders: Vec<String>) -> CliError {
     let place = escaped_path(place);
-    let by = match holders.as_slice() {
+    let by: &str = match holders.as_slice() {
         [] if getuid().is_root() => {
             ": its user may have ended just now (type the command again), or is not a process, such as an NFS export"
-                .to_owned()
         }
-        [] => " by a process that this user cannot see".to_owned(),
-        holders => format!(" by {}", holders.join(", ")),
+        [] => " by a process that this user cannot see",
+        holders => &format!(" by {}", holders.join(", ")),
     };
     let remedy = format!("end that, or type: volfs umount --lazy {place}");
     CliError::new(format!("{place} is in use{by}"), remedy).with_cause(Cause::Busy(holders))
@@ -157,7 +155,7 @@ mod tests {
         let error = run(Path::new("/proc")).to_string();
         assert!(error.contains("not of volfs; to unmount it type: umount /proc"), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(run(folder.path()).cause(), Cause::NotMounted));
+        assert!(matches!(run(folder.path()).cause, Cause::NotMounted));
         assert!(run(&folder.path().join("none")).to_string().starts_with("cannot find"));
     }
 

@@ -1,29 +1,32 @@
-//! `volfs verify`: reads and decodes every brick below some paths, and prints what cannot be read.
+//! `volfs verify`: reads and decodes every brick below some paths, and prints what cannot be read: lines for people, or a
+//! JSON object in parts (its beginning, an object for each volume, and the sums).
 
-mod report;
-
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::ProgressBar;
+use indicatif::{HumanCount, ProgressBar};
+use serde_json::{Value, json};
 
-use self::report::{Style, Totals};
 use super::error::CliError;
 use super::file_system::StoreArgs;
 use super::interrupt::{Interrupts, wait_for_end};
 use super::ls::none_found;
 use super::machine::default_threads;
-use super::output::{self, Bar, Shown, note, spawn, style};
+use super::output::{self, note, spawn, style};
 use super::source::{checked_source, source_behind};
-use super::text::Size;
-use crate::format::registry;
+use super::text::{Size, escaped, escaped_path, rate};
+use crate::format::{Finding, Severity, registry};
 use crate::memory::limit_arenas;
 use crate::source::Origin;
 use crate::sync::Mutex;
-use crate::verify::{DatasetReport, Datasets, Place, Verification, VerifyOptions};
+use crate::verify::{
+    BadBricks, Counts, DatasetReport, Datasets, ErrorOrigin, LevelReport, Place, Verification, VerifyOptions,
+};
+use crate::view::{json::SCHEMA, json_text};
 
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLE)]
@@ -109,12 +112,24 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CliError> {
         most: if args.all { ALL_ENTRIES } else { ENTRIES },
         most_bad: MOST_BAD,
     };
-    let bar = Bar::new(COUNTING);
-    let style = Style { json: args.json, quick: args.quick, all: args.all };
-    let printer = Arc::new(Printer::new(style, bar.clone()));
+    let bar = output::bar(COUNTING);
+    let printer = Arc::new(Printer {
+        json: args.json,
+        quick: args.quick,
+        all: args.all,
+        bar: bar.clone(),
+        began: Instant::now(),
+        state: Mutex::default(),
+    });
     let sink = Arc::clone(&printer);
     let verification = Arc::new(Verification::new(datasets, options, move |report| sink.add(&report)));
-    let shown = follow(&bar, &verification, args.quick);
+    if !bar.is_hidden() {
+        // opens every volume once more, and so is worth it only for people
+        let counting = Arc::clone(&verification);
+        spawn(move || counting.count());
+    }
+    let (drawn, quick) = (Arc::clone(&verification), args.quick);
+    let shown = output::follow(&bar, move |bar, since| draw(bar, &drawn, since, quick));
     drop(started.set((Arc::clone(&verification), Arc::clone(&printer))));
     verification.run();
     if verification.is_interrupted() {
@@ -142,17 +157,17 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CliError> {
 
 /// Finds the place that a path means: for a path inside a mount its source, which reports call by its own name.
 fn place(typed: &Path, read: &Origin) -> Result<Place, CliError> {
-    let behind = source_behind(typed, &read.store_options)?;
-    let path = behind.clone().unwrap_or_else(|| typed.to_owned());
-    let origin = checked_source(&Origin { path, ..read.clone() })?;
-    let name = if origin.is_url() { origin.path.clone() } else { behind.unwrap_or_else(|| typed.to_owned()) };
-    Ok(Place { name, path: origin.path })
+    let path = source_behind(typed, &read.store_options)?.unwrap_or_else(|| typed.to_owned());
+    let origin = checked_source(&Origin { path: path.clone(), ..read.clone() })?;
+    Ok(Place { name: if origin.is_url() { origin.path.clone() } else { path }, path: origin.path })
 }
 
 /// Prints the reports as they come.
 struct Printer {
-    style: Style,
-    bar: Bar,
+    json: bool,
+    quick: bool,
+    all: bool,
+    bar: ProgressBar,
     began: Instant,
     state: Mutex<State>,
 }
@@ -160,25 +175,20 @@ struct Printer {
 #[derive(Default)]
 struct State {
     totals: Totals,
-    /// Whether the reader of the output is gone, or why it cannot be written.
-    gone: bool,
-    error: Option<CliError>,
+    /// Set once nothing more can be printed: the reader of the output is gone, or it cannot be written.
+    end: Option<Result<(), CliError>>,
     finished: bool,
 }
 
 impl Printer {
-    fn new(style: Style, bar: Bar) -> Self {
-        Self { style, bar, began: Instant::now(), state: Mutex::default() }
-    }
-
     /// Prints a report. Returns `false` if nothing more can be printed.
     fn add(&self, report: &DatasetReport) -> bool {
         let mut state = self.state.lock();
         let is_first = state.totals.datasets == 0;
         state.totals.add(report);
-        let printed = match self.style.json {
-            true => report::json(report, is_first, self.style.quick),
-            false => report::text(report, self.style.all),
+        let printed = match self.json {
+            true => dataset_json(report, is_first, self.quick),
+            false => dataset_text(report, self.all),
         };
         self.print(&mut state, &printed)
     }
@@ -189,41 +199,25 @@ impl Printer {
         if !state.finished {
             state.finished = true;
             (state.totals.time, state.totals.interrupted) = (self.began.elapsed(), interrupted);
-            self.bar.clear();
-            let printed = match self.style.json {
-                true => state.totals.json(self.style.quick),
-                false => state.totals.text(self.style.quick),
-            };
+            self.bar.finish_and_clear();
+            let printed = if self.json { state.totals.json(self.quick) } else { state.totals.text(self.quick) };
             self.print(&mut state, &printed);
         }
-        match state.error.take() {
-            Some(error) => Err(error),
-            None => Ok(state.totals.clone()),
-        }
+        state.end.take().unwrap_or(Ok(())).map(|()| state.totals.clone())
     }
 
     fn print(&self, state: &mut State, printed: &str) -> bool {
-        if !state.gone && !printed.is_empty() {
-            match self.bar.suspend(|| output::part(printed.as_bytes())) {
-                Ok(goes_on) => state.gone = !goes_on,
-                Err(error) => (state.gone, state.error) = (true, Some(error)),
-            }
+        if state.end.is_none() && !printed.is_empty() {
+            state.end = match self.bar.suspend(|| output::part(printed.as_bytes())) {
+                Ok(true) => None,
+                ended => Some(ended.map(drop)),
+            };
         }
-        !state.gone
+        state.end.is_none()
     }
 }
 
-/// Shows the progress of a verification until the result is dropped; `quick` if no bytes are read.
-fn follow(bar: &Bar, verification: &Arc<Verification>, quick: bool) -> Shown {
-    if !bar.is_hidden() {
-        // opens every volume once more, and so is worth it only for people
-        let counting = Arc::clone(verification);
-        spawn(move || counting.count());
-    }
-    let verification = Arc::clone(verification);
-    bar.follow(move |bar, since| draw(bar, &verification, since, quick))
-}
-
+/// Draws the progress of a verification; `quick` if no bytes are read.
 fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: bool) {
     let progress = verification.progress();
     let counts = progress.counts();
@@ -236,8 +230,7 @@ fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: 
     }
     let mut message = String::new();
     if !quick {
-        let rate = counts.bytes as f64 / since.as_secs_f64().max(0.001);
-        message = format!(", {}, {}/s", Size(counts.bytes), Size(rate as u64));
+        message = format!(", {}, {}", Size(counts.bytes), rate(counts.bytes, since));
     }
     for (count, what) in [(counts.bad, "bad"), (counts.unread, "unread")] {
         if count > 0 {
@@ -246,6 +239,254 @@ fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: 
     }
     bar.set_message(message);
     bar.set_position(done);
+}
+
+/// Lines of each kind that are printed for a volume, unless all are.
+const LINES: usize = 20;
+
+/// The sums of all reports.
+#[derive(Clone, Debug, Default)]
+struct Totals {
+    datasets: u64,
+    bad_datasets: u64,
+    /// Datasets of which the system failed to read a part.
+    unread_datasets: u64,
+    /// Datasets that were not checked completely.
+    incomplete: u64,
+    counts: Counts,
+    /// Damage beyond single bricks, and datasets that do not open.
+    faults: u64,
+    /// Parts other than bricks that the system failed to read.
+    unread_parts: u64,
+    time: Duration,
+    interrupted: bool,
+}
+
+impl Totals {
+    /// Adds a report.
+    fn add(&mut self, report: &DatasetReport) {
+        self.datasets += 1;
+        self.bad_datasets += u64::from(report.is_bad());
+        self.incomplete += u64::from(!report.complete);
+        self.unread_datasets += u64::from(report.is_unread());
+        self.counts.add(report.counts());
+        self.faults += report.faults();
+        self.unread_parts += report.unread_parts();
+    }
+
+    /// Returns the last line.
+    fn text(&self, quick: bool) -> String {
+        if self.datasets == 0 && !self.interrupted {
+            return String::new();
+        }
+        let volumes = |n: u64| format!("{} volume{}", HumanCount(n), if n == 1 { "" } else { "s" });
+        let seconds = self.time.as_secs_f64();
+        let (bytes, rate) = (Size(self.counts.bytes), rate(self.counts.bytes, self.time));
+        let read = match quick {
+            true => format!(" in {seconds:.1} s"),
+            false => format!(", {bytes} in {seconds:.1} s ({rate})"),
+        };
+        let mut bad = Vec::new();
+        if self.bad_datasets > 0 {
+            let (bricks, faults) = (HumanCount(self.counts.bad), HumanCount(self.faults));
+            let are = if self.bad_datasets == 1 { "is" } else { "are" };
+            let what = volumes(self.bad_datasets);
+            bad.push(format!("{what} {are} bad (bad bricks: {bricks}, other faults: {faults})"));
+        }
+        if self.unread_datasets > 0 {
+            let (bricks, parts) = (HumanCount(self.counts.unread), HumanCount(self.unread_parts));
+            let what = volumes(self.unread_datasets);
+            bad.push(format!("{what} could not be read completely (bricks: {bricks}, other parts: {parts})"));
+        }
+        let found: &str = match (bad.is_empty(), self.interrupted, quick) {
+            (true, true, _) => "nothing bad so far",
+            (true, false, true) => "tables and headers are right; no brick was decoded",
+            (true, false, false) => "all can be read",
+            (false, ..) => &bad.join("; "),
+        };
+        let begin = if self.interrupted { "interrupted: " } else { "" };
+        format!("{begin}{}, {} bricks{read}: {found}\n", volumes(self.datasets), HumanCount(self.counts.checked))
+    }
+
+    /// Returns the end of the JSON text.
+    fn json(&self, quick: bool) -> String {
+        let object = json!({
+            "datasets": self.datasets,
+            "bad_datasets": self.bad_datasets,
+            "unread_datasets": self.unread_datasets,
+            "incomplete_datasets": self.incomplete,
+            "bricks": self.counts.checked,
+            "constant": self.counts.constant,
+            "bad_bricks": self.counts.bad,
+            "faults": self.faults,
+            "unread_bricks": self.counts.unread,
+            "unread_parts": self.unread_parts,
+            "bytes": self.counts.bytes,
+            "seconds": seconds(self.time.as_secs_f64()),
+            "interrupted": self.interrupted,
+        });
+        let before = if self.datasets == 0 { begin(quick) } else { "\n".to_owned() };
+        format!("{before}],\n\"totals\": {}\n}}\n", json_text(&object).trim_end())
+    }
+}
+
+/// Returns the lines about a volume.
+fn dataset_text(report: &DatasetReport, all: bool) -> String {
+    let mut lines = Lines { path: escaped_path(&report.path), all, text: String::new() };
+    report.error.iter().for_each(|(_, why)| lines.line(why));
+    let findings = |severity| of_severity(report, severity).map(|found| (finding(found), 1));
+    let bricks = |origin| of_origin(report, origin).map(move |bad| (bricks(report, bad), bad.count));
+    let (findings_left, bricks_left) = (&report.findings_left_out, &report.left_out);
+    lines.some(findings(Severity::Damage), findings_left.damage, "faults");
+    lines.some(bricks(ErrorOrigin::File), bricks_left.damage, "bad bricks");
+    lines.some(findings(Severity::Unread), findings_left.unread, "parts that could not be read");
+    lines.some(bricks(ErrorOrigin::System), bricks_left.unread, "bricks that could not be read");
+    let notes = findings(Severity::Note).map(|(note, n)| (format!("note: {note}"), n));
+    lines.some(notes, findings_left.notes, "notes");
+    lines.text
+}
+
+struct Lines {
+    path: String,
+    all: bool,
+    text: String,
+}
+
+impl Lines {
+    /// Adds the first of some entries, and says how many more things there are than these are about. Each entry comes with
+    /// the number of things that it is about, and `left_out` others have no entry.
+    fn some(&mut self, mut entries: impl Iterator<Item = (String, u64)>, left_out: u64, things: &str) {
+        let most = if self.all { usize::MAX } else { LINES };
+        entries.by_ref().take(most).for_each(|(entry, _)| self.line(&entry));
+        let more = entries.map(|(_, count)| count).sum::<u64>() + left_out;
+        if more > 0 {
+            let hint = if self.all { "" } else { " (--all lists them)" };
+            self.line(&format!("{} more {things}{hint}", HumanCount(more)));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        // writing to a String cannot fail
+        let _ = writeln!(self.text, "{}: {}", self.path, escaped(line));
+    }
+}
+
+/// Returns a finding with its place before it.
+fn finding(found: &Finding) -> String {
+    let layer = found.layer.iter().map(|layer| format!("layer {layer}"));
+    let lod = found.lod.iter().map(|lod| format!("lod {lod}"));
+    let brick = found.brick.iter().map(|brick| format!("brick {brick:?}"));
+    let place: Vec<String> = layer.chain(lod).chain(brick).collect();
+    if place.is_empty() { found.reason.clone() } else { format!("{}: {}", place.join(", "), found.reason) }
+}
+
+fn bricks(report: &DatasetReport, bad: &BadBricks) -> String {
+    let place = report.levels.get(bad.level).map(|level| format!("layer {}, lod {}", level.layer, level.lod));
+    let which = match bad.count {
+        1 => format!("brick {:?}", bad.first),
+        n => format!("bricks {:?} to {:?} ({})", bad.first, bad.last, HumanCount(n)),
+    };
+    format!("{}, {which}: {}", place.unwrap_or_default(), bad.reason)
+}
+
+/// Returns the JSON text of a volume, with what separates it from the text before.
+fn dataset_json(report: &DatasetReport, is_first: bool, quick: bool) -> String {
+    let counts = report.counts();
+    let object = json!({
+        "path": report.path.to_string_lossy(),
+        "format": report.format,
+        "bad": report.is_bad(),
+        "complete": report.complete,
+        "error": report.error.as_ref().map(|(_, why)| why),
+        "bricks": counts.checked,
+        "constant": counts.constant,
+        "bad_bricks": counts.bad,
+        "unread_bricks": counts.unread,
+        "bytes": counts.bytes,
+        "seconds": seconds(report.time.as_secs_f64()),
+        "layers": layers(&report.levels),
+        "damage": entries(report, Severity::Damage, ErrorOrigin::File),
+        "damage_left_out": {"bricks": report.left_out.damage, "faults": report.findings_left_out.damage},
+        "unread": unread(report),
+        "unread_left_out": {"bricks": report.left_out.unread, "parts": report.findings_left_out.unread},
+        "notes": of_severity(report, Severity::Note).map(found).collect::<Vec<Value>>(),
+    });
+    let before = if is_first { begin(quick) } else { ",\n".to_owned() };
+    before + json_text(&object).trim_end()
+}
+
+fn begin(quick: bool) -> String {
+    format!("{{\n\"schema\": {SCHEMA},\n\"quick\": {quick},\n\"datasets\": [\n")
+}
+
+fn seconds(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+/// Returns the layers, each with its levels.
+fn layers(levels: &[LevelReport]) -> Vec<Value> {
+    // the levels of a layer follow one another, from LOD 0 on
+    let begins = |level: &LevelReport, before: &LevelReport| level.layer != before.layer || level.lod <= before.lod;
+    let of_level = |level: &LevelReport| {
+        json!({
+            "lod": level.lod,
+            "total": level.total,
+            "bricks": level.counts.checked,
+            "constant": level.counts.constant,
+            "bad_bricks": level.counts.bad,
+            "unread_bricks": level.counts.unread,
+            "bytes": level.counts.bytes,
+        })
+    };
+    let layers = levels.chunk_by(|before, level| !begins(level, before));
+    let layer = |levels: &[LevelReport]| {
+        let name = levels.first().map(|level| &level.layer);
+        json!({"name": name, "lods": levels.iter().map(of_level).collect::<Vec<Value>>()})
+    };
+    layers.map(layer).collect()
+}
+
+/// Returns what the system failed to read, also that the dataset does not open.
+fn unread(report: &DatasetReport) -> Vec<Value> {
+    let error = report.error.iter().filter(|(origin, _)| *origin == ErrorOrigin::System);
+    let error = error.map(|(_, why)| found(&Finding::unread(why)));
+    error.chain(entries(report, Severity::Unread, ErrorOrigin::System)).collect()
+}
+
+/// Returns the findings of a severity, and the bricks that cannot be read for this reason.
+fn entries(report: &DatasetReport, severity: Severity, origin: ErrorOrigin) -> Vec<Value> {
+    let bricks = |bad: &BadBricks| {
+        let level = report.levels.get(bad.level);
+        json!({
+            "layer": level.map(|level| &level.layer),
+            "lod": level.map(|level| level.lod),
+            "first": bad.first.to_vec(),
+            "last": bad.last.to_vec(),
+            "count": bad.count,
+            "reason": bad.reason,
+        })
+    };
+    of_severity(report, severity).map(found).chain(of_origin(report, origin).map(bricks)).collect()
+}
+
+fn of_origin(report: &DatasetReport, origin: ErrorOrigin) -> impl Iterator<Item = &BadBricks> {
+    report.bad.iter().filter(move |bad| bad.origin == origin)
+}
+
+fn of_severity(report: &DatasetReport, severity: Severity) -> impl Iterator<Item = &Finding> {
+    report.findings.iter().filter(move |found| found.severity == severity)
+}
+
+fn found(found: &Finding) -> Value {
+    let brick = found.brick.map(|brick| brick.to_vec());
+    json!({
+        "layer": found.layer,
+        "lod": found.lod,
+        "first": brick,
+        "last": brick,
+        "count": u64::from(found.brick.is_some()),
+        "reason": found.reason,
+    })
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ pub(super) fn timespec(time: Duration) -> Option<Timespec> {
 impl SideProcess {
     /// Forks a process that runs `work` with its end of the connection; its working directory is `/`, and it is killed
     /// when this thread ends. It must be called before there are threads.
-    pub(crate) fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
-        let Child { pid, socket } = Child::start(|socket| work(&Link(socket)))?;
+    pub(crate) fn start(work: impl FnOnce(Link)) -> Result<Self, ProcessError> {
+        let Child { pid, socket } = Child::start(|socket| work(Link(socket)))?;
         Ok(Self { pid, link: Link(socket) })
     }
 

@@ -121,14 +121,12 @@ pub(super) struct Prefetch<'a> {
     array: &'a Arc<dyn Array>,
     chunks: Peekable<ChunkedBox<'a>>,
     in_flight: VecDeque<(Receiver<Result<Buffer, ReadError>>, Region)>,
-    /// Bytes of the chunks in flight.
-    bytes: u64,
 }
 
 impl<'a> Prefetch<'a> {
     /// Reads these chunks of an array.
     pub(super) fn new(reader: Arc<Reader>, array: &'a Arc<dyn Array>, chunks: ChunkedBox<'a>) -> Self {
-        Self { reader, array, chunks: chunks.peekable(), in_flight: VecDeque::new(), bytes: 0 }
+        Self { reader, array, chunks: chunks.peekable(), in_flight: VecDeque::new() }
     }
 
     fn bytes_of(&self, chunk: &Region) -> u64 {
@@ -142,8 +140,8 @@ impl<'a> Prefetch<'a> {
     /// Requests the next chunks.
     fn request(&mut self) {
         while let Some(chunk) = self.chunks.peek().copied() {
-            let bytes = self.bytes + self.bytes_of(&chunk);
-            if bytes > PREFETCH_BYTES && !self.in_flight.is_empty() {
+            let bytes: u64 = self.in_flight.iter().map(|(_, chunk)| self.bytes_of(chunk)).sum();
+            if bytes + self.bytes_of(&chunk) > PREFETCH_BYTES && !self.in_flight.is_empty() {
                 break;
             }
             let (answer, receiver) = mpsc::channel();
@@ -158,7 +156,6 @@ impl<'a> Prefetch<'a> {
                 Err(error) => drop(answer.send(Err(self.failed(&chunk, error.into())))),
             }
             self.in_flight.push_back((receiver, chunk));
-            self.bytes = bytes;
             self.chunks.next();
         }
     }
@@ -171,10 +168,8 @@ impl Iterator for Prefetch<'_> {
         self.request();
         let (answer, chunk) = self.in_flight.pop_front()?;
         // without an answer the output must not end as if it were complete
-        let no_answer = || FormatError::Internal("the reader returned no answer".into());
-        let gone = |_| self.failed(&chunk, no_answer());
+        let gone = |_| self.failed(&chunk, FormatError::Internal("the reader returned no answer".into()));
         let read = answer.recv().map_err(gone).and_then(|read| read);
-        self.bytes -= self.bytes_of(&chunk);
         // the next chunks are read while this one is written
         self.request();
         Some(read)

@@ -17,7 +17,7 @@ use crate::cli::interrupt::wait_for_end;
 use crate::cli::output::write_to;
 use crate::cli::text::{Size, escaped_path};
 use crate::counters::Counter;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
 const PIPE_BYTES: i32 = 1 << 20;
@@ -34,12 +34,15 @@ pub(super) struct Destination {
     progress: ClearingUp,
 }
 
-/// Clears up an incomplete file when it is dropped.
+/// Clears up an incomplete file when it is dropped, unless a signal has done so.
 struct ClearingUp(Arc<Progress>);
 
 impl Drop for ClearingUp {
     fn drop(&mut self) {
-        self.0.abandon();
+        let mut file = self.0.file.lock();
+        if !matches!(*file, Unfinished::Interrupted) {
+            mem::take(&mut *file).clear_up();
+        }
     }
 }
 
@@ -53,7 +56,6 @@ pub(super) struct Progress {
     file: Mutex<Unfinished>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
     /// A file of this name.
     Named(PathBuf),
@@ -104,12 +106,13 @@ impl Destination {
         force: bool,
         progress: &Arc<Progress>,
     ) -> Result<Self, CliError> {
-        let (file, target) = match name.filter(|name| *name != Path::new("-") && !is_stdout(name)) {
-            Some(name) => (create(name, volume, progress)?, Target::Named(name.to_owned())),
-            None => (stdout(force)?, Target::Stream),
+        let name = name.filter(|name| *name != Path::new("-") && !is_stdout(name));
+        let file = name.map_or_else(|| stdout(force), |name| create(name, volume, progress))?;
+        let target = match name {
+            Some(name) => Target::Named(name.to_owned()),
+            None if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Target::Redirected,
+            None => Target::Stream,
         };
-        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let target = if target == Target::Stream && is_file { Target::Redirected } else { target };
         let _ = progress.target.set((target, total));
         Ok(Self { file, progress: ClearingUp(Arc::clone(progress)) })
     }
@@ -130,7 +133,11 @@ impl Destination {
     /// Writes the next bytes. Returns `false` once the reader of the output is gone.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
         for part in bytes.chunks(PART) {
-            let written = self.progress.0.write(|| write_to(&mut self.file, part));
+            let file = self.progress.0.lock();
+            // no byte may be written in place after a signal has emptied the file; a write elsewhere, for instance to a
+            // pipe, must not hold up a signal
+            let _held = matches!(*file, Unfinished::InPlace(_)).then_some(file);
+            let written = write_to(&mut self.file, part);
             if !written.map_err(|error| cannot_write(self.name(), &error))? {
                 return Ok(false);
             }
@@ -145,81 +152,35 @@ impl Destination {
         let failed = |error: io::Error| cannot_write(Some(&name), &error);
         // its server may report only now that the disk is full
         nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
-        self.progress
-            .0
-            .complete(|partial| {
-                let goal = goal(&name)?;
-                // only a regular file is ever replaced, even if something else was made there since
-                if goal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                    return Err(Errno::EEXIST.into());
-                }
-                Ok(partial.persist(goal)?)
-            })
-            .map_err(failed)
+        let mut file = self.progress.0.lock();
+        let Unfinished::Apart(partial) = mem::take(&mut *file) else { return Ok(()) };
+        let goal = goal(&name).map_err(failed)?;
+        // only a regular file is ever replaced, even if something else was made there since
+        if goal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(failed(Errno::EEXIST.into()));
+        }
+        partial.persist(goal).map_err(|error| failed(error.error))
     }
 }
 
 /// Returns the error of an output: of the file of this name, or standard output.
 fn cannot_write(name: Option<&Path>, error: &io::Error) -> CliError {
-    match name {
-        Some(name) => {
-            let what = format!("cannot write {}: {error}", escaped_path(name));
-            CliError::new(what, "give another file with --output")
-        }
-        None => CliError::new(format!("cannot write the output: {error}"), ""),
-    }
+    let (what, remedy) = match name {
+        Some(name) => (escaped_path(name), "give another file with --output"),
+        None => ("the output".to_owned(), ""),
+    };
+    CliError::new(format!("cannot write {what}: {error}"), remedy)
 }
 
 impl Progress {
-    /// Begins the file by `begin`, unless a signal has arrived.
-    fn begin(&self, begin: impl FnOnce() -> io::Result<(File, Unfinished)>) -> io::Result<File> {
-        let mut state = self.file.lock();
-        if matches!(*state, Unfinished::Interrupted) {
-            drop(state);
+    /// Locks the file: a signal waits as long. Does not return once a signal has arrived, which ends the process.
+    fn lock(&self) -> MutexGuard<'_, Unfinished> {
+        let file = self.file.lock();
+        if matches!(*file, Unfinished::Interrupted) {
+            drop(file);
             wait_for_end();
         }
-        let (file, unfinished) = begin()?;
-        *state = unfinished;
-        Ok(file)
-    }
-
-    /// Calls `write`. No byte may be written in place after a signal has emptied the file; a write elsewhere, for instance
-    /// to a pipe, must not hold up a signal.
-    fn write<T>(&self, write: impl FnOnce() -> T) -> T {
-        let state = self.file.lock();
-        match &*state {
-            Unfinished::InPlace(_) => write(),
-            Unfinished::Interrupted => {
-                drop(state);
-                wait_for_end()
-            }
-            Unfinished::Nothing | Unfinished::Apart(_) => {
-                drop(state);
-                write()
-            }
-        }
-    }
-
-    /// Completes the file: `persist` names one that has a temporary name. A signal waits for it, or has arrived before.
-    fn complete(&self, persist: impl FnOnce(TempPath) -> io::Result<()>) -> io::Result<()> {
-        let mut state = self.file.lock();
-        match mem::take(&mut *state) {
-            Unfinished::Nothing | Unfinished::InPlace(_) => Ok(()),
-            Unfinished::Apart(partial) => persist(partial),
-            Unfinished::Interrupted => {
-                *state = Unfinished::Interrupted;
-                drop(state);
-                wait_for_end()
-            }
-        }
-    }
-
-    /// Clears up after a failure.
-    fn abandon(&self) {
-        let mut state = self.file.lock();
-        if !matches!(*state, Unfinished::Interrupted) {
-            mem::take(&mut *state).clear_up();
-        }
+        file
     }
 
     /// Clears up before a signal ends the process: nothing is begun, written or completed from now on. Returns the message
@@ -274,17 +235,18 @@ fn create(name: &Path, volume: &Path, progress: &Progress) -> Result<File, CliEr
     }
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(".volfs-").suffix(".part").permissions(Permissions::from_mode(mode));
-    let begin = || {
-        let (file, partial) = builder.tempfile_in(folder)?.into_parts();
-        match in_place.zip(existing) {
-            Some((old, existing)) if !is_like(&old, &existing, &file.metadata()?) => {
-                old.set_len(0)?;
-                Ok((old.try_clone()?, Unfinished::InPlace(old)))
-            }
-            _ => Ok((file, Unfinished::Apart(partial))),
-        }
-    };
-    progress.begin(begin).map_err(failed)
+    let mut unfinished = progress.lock();
+    let (file, partial) = builder.tempfile_in(folder).map_err(failed)?.into_parts();
+    if let Some((old, existing)) = in_place.zip(existing)
+        && !is_like(&old, &existing, &file.metadata().map_err(failed)?)
+    {
+        old.set_len(0).map_err(failed)?;
+        let file = old.try_clone().map_err(failed)?;
+        *unfinished = Unfinished::InPlace(old);
+        return Ok(file);
+    }
+    *unfinished = Unfinished::Apart(partial);
+    Ok(file)
 }
 
 /// Returns whether a new file can replace an old one: it has the same owner and group, and the old one has neither other
@@ -467,13 +429,11 @@ mod tests {
         let writer = {
             let (unfinished, folder) = (Arc::clone(&unfinished), folder.path().to_owned());
             thread::spawn(move || {
-                let begin = || {
-                    let (file, partial) = tempfile::NamedTempFile::new_in(folder)?.into_parts();
-                    created.send(()).unwrap();
-                    may_go_on.recv().unwrap();
-                    Ok((file, Unfinished::Apart(partial)))
-                };
-                drop(unfinished.begin(begin).unwrap());
+                let mut unfinished = unfinished.lock();
+                let (_, partial) = tempfile::NamedTempFile::new_in(folder).unwrap().into_parts();
+                created.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                *unfinished = Unfinished::Apart(partial);
             })
         };
         is_created.recv().unwrap();
@@ -489,17 +449,19 @@ mod tests {
     fn a_file_that_is_written_in_place_is_emptied() {
         let begun = |file: &File| {
             file.set_len(5).unwrap();
-            let (unfinished, file) = (Progress::default(), file.try_clone().unwrap());
-            drop(unfinished.begin(|| Ok((file.try_clone()?, Unfinished::InPlace(file)))).unwrap());
-            unfinished
+            let progress = Arc::new(Progress::default());
+            *progress.lock() = Unfinished::InPlace(file.try_clone().unwrap());
+            progress
         };
         let file = tempfile::tempfile().unwrap();
-        begun(&file).abandon();
+        drop(ClearingUp(begun(&file)));
         assert_eq!(file.metadata().unwrap().len(), 0);
         begun(&file).interrupt();
         assert_eq!(file.metadata().unwrap().len(), 0);
         let complete = begun(&file);
-        complete.complete(|_| Ok(())).unwrap();
+        let _ = complete.target.set((Target::Named("x".into()), 5));
+        let progress = ClearingUp(Arc::clone(&complete));
+        Destination { file: file.try_clone().unwrap(), progress }.finish().unwrap();
         assert_eq!(complete.interrupt(), None);
         assert_eq!(file.metadata().unwrap().len(), 5);
     }

@@ -2,7 +2,6 @@
 //! numbers.
 
 use std::cmp::Ordering;
-use std::str::FromStr;
 
 use crate::cli::text::{choose, float};
 use crate::volume::{ArrayInfo, Axis, Dims, Region};
@@ -18,7 +17,7 @@ const DIGITS: usize = 9;
 enum Slice<T> {
     /// A single position.
     One(T),
-    /// `first:last`; `None` stands for the axis' own end.
+    /// `first:last`; `None` is the end of the axis.
     Range(Option<T>, Option<T>),
 }
 
@@ -36,11 +35,9 @@ impl<T> Slice<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slices(Vec<Slice<i64>>);
 
-impl FromStr for Slices {
-    type Err = String;
-
+impl Slices {
     /// Parses `0:64,:,128`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         let number =
             |text: &str| text.parse().map_err(|_| format!("{text:?} is not a slice; write it as a:b, a:, :b, : or a"));
         text.split(',').map(|slice| Slice::read(slice, number)).collect::<Result<_, _>>().map(Self)
@@ -55,11 +52,9 @@ pub(super) struct At {
     slice: Slice<f64>,
 }
 
-impl FromStr for At {
-    type Err = String;
-
+impl At {
     /// Parses `inline=1234` and `inline=1234:1300`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         let example = "write it as inline=1234 or inline=1234:1300";
         let (axis, value) = text.rsplit_once('=').ok_or_else(|| example.to_owned())?;
         let number = |text: &str| match text.parse::<f64>() {
@@ -83,18 +78,17 @@ pub(super) fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Re
         return Err(format!("--region has {n} slices, but the array has {axes} axes: {}", names.join(", ")));
     }
     for (axis, slice) in slices.iter().enumerate().filter(|(_, slice)| **slice != Slice::Range(None, None)) {
-        let range = by_index(*slice, shape[axis])
-            .map_err(|what| format!("--region: {what} {}", range_of(&names[axis], shape[axis])))?;
-        chosen[axis] = Some(range);
+        let has = || shape[axis].checked_sub(1).map_or("is empty".to_owned(), |last| format!("has 0 to {last}"));
+        let failed = |what| format!("--region: {what} axis {} {}", names[axis], has());
+        chosen[axis] = Some(by_index(*slice, shape[axis]).map_err(failed)?);
     }
     for at in at {
         let axis = choose("axis", &shown, &at.axis).map_err(|error| format!("--at: {error}"))?;
         if chosen[axis].is_some() {
             return Err(format!("axis {} is given twice; give it once, with --region or with --at", names[axis]));
         }
-        let range = by_value(at.slice, info.axes.get(axis), shape[axis])
-            .map_err(|what| format!("--at: axis {} {what}", names[axis]))?;
-        chosen[axis] = Some(range);
+        let failed = |what| format!("--at: axis {} {what}", names[axis]);
+        chosen[axis] = Some(by_value(at.slice, info.axes.get(axis), shape[axis]).map_err(failed)?);
     }
     let range = |axis: usize| chosen[axis].unwrap_or((0, shape[axis]));
     let start = Dims::from_fn(shape.len(), |axis| range(axis).0);
@@ -108,13 +102,6 @@ fn names(info: &ArrayInfo) -> Vec<String> {
     let shown =
         |axis| if unique(axis) && !name(axis).is_empty() { name(axis).to_owned() } else { format!("axis{axis}") };
     (0..info.shape().len()).map(shown).collect()
-}
-
-fn range_of(name: &str, count: u64) -> String {
-    match count.checked_sub(1) {
-        Some(last) => format!("axis {name} has 0 to {last}"),
-        None => format!("axis {name} is empty"),
-    }
 }
 
 /// Returns the first index and one past the last. The caller appends to an error what the axis has.
@@ -209,11 +196,11 @@ mod tests {
     }
 
     fn slices(text: &str) -> Result<Vec<(u64, u64)>, String> {
-        ranges(select(&survey(), Some(&text.parse()?), &[]))
+        ranges(select(&survey(), Some(&Slices::read(text)?), &[]))
     }
 
     fn at(texts: &[&str]) -> Result<Vec<(u64, u64)>, String> {
-        let at: Vec<At> = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        let at: Vec<At> = texts.iter().map(|text| At::read(text)).collect::<Result<_, _>>()?;
         ranges(select(&survey(), None, &at))
     }
 
@@ -295,8 +282,8 @@ mod tests {
     #[test]
     fn region_and_at_combine_but_not_on_one_axis() {
         let both = |slices: &str, at: &str| {
-            let at = [at.parse().unwrap()];
-            ranges(select(&survey(), Some(&slices.parse().unwrap()), &at))
+            let at = [At::read(at).unwrap()];
+            ranges(select(&survey(), Some(&Slices::read(slices).unwrap()), &at))
         };
         assert_eq!(both(":,0:5", "inline=1004").unwrap(), [(2, 3), (0, 5), (0, 100)]);
         assert!(both("0:5", "inline=1004").unwrap_err().contains("axis inline is given twice"));
@@ -305,7 +292,7 @@ mod tests {
     #[test]
     fn axes_without_unique_names_are_numbered() {
         let odd = info(&[("x", 5, f64::NAN, 1.0), ("x", 6, 0.0, 0.0), ("", 1, 7.0, 0.0)]);
-        let at = |text: &str| ranges(select(&odd, None, &[text.parse().unwrap()]));
+        let at = |text: &str| ranges(select(&odd, None, &[At::read(text).unwrap()]));
         assert!(at("axis0=1").unwrap_err().contains("axis axis0 has no numbers"));
         assert!(at("axis1=0").unwrap_err().contains("axis axis1 has no numbers"));
         assert_eq!(at("axis2=7").unwrap(), [(0, 5), (0, 6), (0, 1)]);

@@ -1,12 +1,9 @@
-//! The checks of `volfs doctor` on machines of many kinds.
+//! The probes of `volfs doctor`, and its checks on machines of many kinds.
 
-use std::io;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
-use super::probes::{Helper, MountProbe, Probes, SourceState};
-use super::{Level, check};
-use crate::cli::machine::Privileges;
-use crate::cli::mounts::NoStatus;
-use crate::cli::processes::Daemon;
+use super::*;
 
 /// An ordinary user's machine, on which every check is passed.
 fn healthy() -> Probes {
@@ -41,6 +38,10 @@ fn only(level: Level, parts: &[&str], change: impl FnOnce(&mut Probes)) {
     let [(found_level, text)] = found.as_slice() else { panic!("{parts:?}: {found:?}") };
     assert_eq!(*found_level, level, "{text}");
     assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+}
+
+fn mount(place: &str) -> MountProbe {
+    MountProbe { mountpoint: place.into(), source: "/data".into(), trouble: None, daemon: None, read_ahead: None }
 }
 
 fn error(kind: io::ErrorKind) -> io::Result<()> {
@@ -103,45 +104,38 @@ fn drawbacks_of_old_kernels_are_found() {
 
 #[test]
 fn mounts_that_do_not_answer_are_named() {
-    let mount = |place: &str, answer| MountProbe {
-        mountpoint: place.into(),
-        source: "/data".into(),
-        answer,
-        source_state: SourceState::Answers,
-        daemon: None,
-        read_ahead: None,
-    };
-    let with = |answer| move |f: &mut Probes| f.mounts = vec![mount("/mnt/a", Ok(())), mount("/mnt/b", answer)];
-    assert_eq!(after(with(Ok(()))), []);
-    only(Level::Note, &["the daemon of the mount at /mnt/b died", "volfs umount /mnt/b"], with(Err(NoStatus::Dead)));
-    only(Level::Note, &["/mnt/b does not answer", "volfs umount --lazy /mnt/b"], with(Err(NoStatus::Silent)));
-    only(Level::Note, &["an error: odd", "volfs umount --lazy /mnt/b"], with(Err(NoStatus::Error("odd".into()))));
-    only(Level::Note, &["the source /data of the mount at /mnt/a is gone; put it back", "volfs umount /mnt/a"], |f| {
-        f.mounts = vec![MountProbe { source_state: SourceState::Gone, ..mount("/mnt/a", Ok(())) }];
-    });
-    let source_of = |daemon, source_state: SourceState| {
-        let probe = MountProbe { source_state, daemon, ..mount("/mnt/a", Ok(())) };
+    let with =
+        |trouble| move |f: &mut Probes| f.mounts = vec![mount("/mnt/a"), MountProbe { trouble, ..mount("/mnt/b") }];
+    assert_eq!(after(with(None)), []);
+    let of_mount = |why| with(Some(Trouble::OfMount(why)));
+    only(Level::Note, &["the daemon of the mount at /mnt/b died", "volfs umount /mnt/b"], of_mount(NoStatus::Dead));
+    only(Level::Note, &["/mnt/b does not answer", "volfs umount --lazy /mnt/b"], of_mount(NoStatus::Silent));
+    only(Level::Note, &["an error: odd", "volfs umount --lazy /mnt/b"], of_mount(NoStatus::Error("odd".into())));
+    let of_daemon = |daemon, trouble| {
+        let probe = MountProbe { trouble: Some(trouble), daemon, ..mount("/mnt/a") };
         move |f: &mut Probes| f.mounts = vec![probe]
     };
-    let source = |source_state| source_of(Some(Daemon { pid: 7, is_stopped: false }), source_state);
+    only(
+        Level::Note,
+        &["the source /data of the mount at /mnt/a is gone; put it back", "volfs umount /mnt/a"],
+        of_daemon(None, Trouble::SourceGone),
+    );
+    let source = |trouble| of_daemon(Some(Daemon { pid: 7, is_stopped: false }), trouble);
     // the number that the mount tells may be of any process
-    assert!(!after(source_of(None, SourceState::Silent))[0].1.contains("kill"));
+    assert!(!after(of_daemon(None, Trouble::SourceSilent))[0].1.contains("kill"));
     let answers = "the daemon of the mount at /mnt/a answers, but";
     only(
         Level::Note,
         &[answers, "source /data does not; check its file server", "kill 7"],
-        source(SourceState::Silent),
+        source(Trouble::SourceSilent),
     );
-    let stalls = SourceState::Stalls("the source has not answered for 48 s; 3 reads wait".into());
+    let stalls = Trouble::SourceStalls("the source has not answered for 48 s; 3 reads wait".into());
     only(
         Level::Note,
         &[answers, "its source /data stalls", "for 48 s; 3 reads wait; check its file server", "kill 7"],
         source(stalls),
     );
-    let silent = |is_stopped| {
-        let daemon = Some(Daemon { pid: 7, is_stopped });
-        move |f: &mut Probes| f.mounts = vec![MountProbe { daemon, ..mount("/mnt/a", Err(NoStatus::Silent)) }]
-    };
+    let silent = |is_stopped| of_daemon(Some(Daemon { pid: 7, is_stopped }), Trouble::OfMount(NoStatus::Silent));
     only(Level::Note, &["/mnt/a does not answer; its daemon (process 7) is stopped", "kill -CONT 7"], silent(true));
     only(Level::Note, &["/mnt/a does not answer; its daemon (process 7) runs", "kill 7"], silent(false));
 }
@@ -149,17 +143,8 @@ fn mounts_that_do_not_answer_are_named() {
 #[test]
 fn a_changed_kernel_read_ahead_is_noted() {
     let with = |kib| {
-        move |f: &mut Probes| {
-            let file = "/sys/class/bdi/0:51/read_ahead_kb".into();
-            f.mounts = vec![MountProbe {
-                mountpoint: "/mnt/a".into(),
-                source: "/data".into(),
-                answer: Ok(()),
-                source_state: SourceState::Answers,
-                daemon: None,
-                read_ahead: Some((kib, file)),
-            }];
-        }
+        let read_ahead = Some((kib, "/sys/class/bdi/0:51/read_ahead_kb".into()));
+        move |f: &mut Probes| f.mounts = vec![MountProbe { read_ahead, ..mount("/mnt/a") }]
     };
     for usual in [32, 64, 128] {
         assert_eq!(after(with(usual)), []);
@@ -199,4 +184,41 @@ fn an_updatedb_that_searches_mounts_is_noted() {
     only(Level::Note, &noted, with("PRUNEFS=\"NFS\"\n# PRUNEFS=\"fuse.volfs\"\nPRUNEPATHS=\"fuse.volfs\"\n"));
     let append = "echo 'PRUNEFS=\"fuse.volfs\"' | sudo tee -a /etc/updatedb.conf";
     only(Level::Note, &[append], with("PRUNEPATHS=\"/tmp\"\n"));
+}
+
+#[test]
+fn a_machine_is_probed_at_the_given_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    for (file, text) in [
+        ("dev/fuse", ""),
+        ("etc/fuse.conf", "user_allow_other\n"),
+        ("etc/updatedb.conf", "PRUNEFS=\"nfs\"\n"),
+        ("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n"),
+        ("helper", ""),
+        ("sys/class/bdi/0:51/read_ahead_kb", "4096\n"),
+    ] {
+        fs::create_dir_all(place(file).parent().unwrap()).unwrap();
+        fs::write(place(file), text).unwrap();
+    }
+    fs::set_permissions(place("dev/fuse"), Permissions::from_mode(0o640)).unwrap();
+    let mount = Mount { device: (0, 51), name: "volfs:/data".into(), ..Mount::for_tests(place("mnt")) };
+    let other = Mount { id: 41, name: "sshfs".into(), mountpoint: place("other"), ..mount.clone() };
+    let probes = Probes::collect(folder.path(), Some(place("helper")), &[mount, other]);
+    assert!(probes.device.is_ok());
+    assert_eq!(probes.mode, Some(0o640));
+    assert_eq!(probes.helper, Some(Helper { path: place("helper"), setuid: false }));
+    assert_eq!(
+        (probes.conf.as_str(), probes.release.as_str(), probes.syslog),
+        ("user_allow_other\n", "6.1.0-18-amd64", false)
+    );
+    assert_eq!(probes.updatedb.as_deref(), Some("PRUNEFS=\"nfs\"\n"));
+    assert_eq!(probes.mounts.len(), 1);
+    assert_eq!(probes.mounts[0].source.to_str(), Some("/data"));
+    assert!(matches!(probes.mounts[0].trouble, Some(Trouble::OfMount(NoStatus::Error(_)))));
+    assert_eq!(probes.mounts[0].read_ahead, Some((4096, place("sys/class/bdi/0:51/read_ahead_kb"))));
+    assert!(probes.memory > 0 && probes.cache > 0);
+    let nothing = Probes::collect(&place("none"), None, &[]);
+    assert_eq!(nothing.device.unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!((nothing.mode, nothing.helper), (None, None));
 }

@@ -39,13 +39,13 @@ impl<'a> Announcement<'a> {
     /// threads.
     pub(super) fn begin(source: Option<Origin>, mountpoint: &'a Path) -> Self {
         let count = source.as_ref().and_then(|origin| {
-            let count = |link: &Link| {
+            let count = |link: Link| {
                 let count = count_datasets(registry(), origin, Instant::now() + TIMEOUT);
-                link.send(&message_of(&count));
+                messages(&count).iter().all(|message| link.send(message));
             };
             SideProcess::start(count).ok()
         });
-        let ask = |link: &Link| ask_mount(link, mountpoint);
+        let ask = |link: Link| ask_mount(&link, mountpoint);
         Self { source: source.map(|origin| origin.path), mountpoint, count, asker: SideProcess::start(ask).ok() }
     }
 
@@ -68,15 +68,15 @@ impl<'a> Announcement<'a> {
     pub(super) fn line(self) -> Option<String> {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escaped_path(&self.source?), escaped_path(self.mountpoint));
-        let count = self.count.and_then(|process| parse_count(&process.link().receive(deadline)?));
-        let Some(count) = count else { return Some(line) };
-        line.push_str(&dataset_count(&count));
-        let Some(first) = count.first else { return Some(line) };
-        let array = self.asker.and_then(|asker| {
-            asker.link().send(self.mountpoint.join(first).as_os_str().as_bytes());
-            asker.link().receive(deadline)
-        });
-        if let Some(array) = array {
+        let mut array = || {
+            let counter = self.count.as_ref()?.link();
+            line.push_str(&String::from_utf8_lossy(&counter.receive(deadline)?));
+            let first = counter.receive(deadline)?;
+            let asker = self.asker.as_ref()?.link();
+            asker.send(self.mountpoint.join(OsStr::from_bytes(&first)).as_os_str().as_bytes());
+            asker.receive(deadline)
+        };
+        if let Some(array) = array() {
             let array = python_literal(Path::new(OsStr::from_bytes(&array)));
             line.push_str(&format!(", try np.load({array}, mmap_mode=\"r\")"));
         }
@@ -97,19 +97,10 @@ fn ask_mount(link: &Link, mountpoint: &Path) {
     }
 }
 
-/// The message of a count: two numbers and a path, separated by spaces.
-fn message_of(count: &DatasetCount) -> Vec<u8> {
-    let mut message = format!("{} {} ", count.datasets, u8::from(count.complete)).into_bytes();
-    message.extend_from_slice(count.first.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes());
-    message
-}
-
-fn parse_count(message: &[u8]) -> Option<DatasetCount> {
-    let mut parts = message.splitn(3, |byte| *byte == b' ');
-    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<usize>().ok();
-    let (datasets, complete) = (number()?, number()? == 1);
-    let first = parts.next().filter(|path| !path.is_empty()).map(|path| OsStr::from_bytes(path).into());
-    Some(DatasetCount { datasets, complete, first })
+/// Returns the messages about a count: what the line says of it, and the first dataset.
+fn messages(count: &DatasetCount) -> Vec<Vec<u8>> {
+    let first = count.first.iter().map(|first| first.as_os_str().as_bytes().to_vec());
+    std::iter::once(dataset_count(count).into_bytes()).chain(first).collect()
 }
 
 fn dataset_count(count: &DatasetCount) -> String {
@@ -143,11 +134,10 @@ mod tests {
 
     #[test]
     fn a_count_survives_the_way_between_processes() {
-        for first in [None, Some(PathBuf::from(OsStr::from_bytes(b"a b/\xff.zgy")))] {
-            let count = DatasetCount { datasets: 12, complete: first.is_some(), first };
-            assert_eq!(parse_count(&message_of(&count)), Some(count));
-        }
-        assert_eq!(parse_count(b"1"), None);
+        let first = Some(OsStr::from_bytes(b"a b/\xff.zgy").into());
+        let count = DatasetCount { datasets: 12, complete: true, first };
+        assert_eq!(messages(&count), [&b": 12 datasets"[..], b"a b/\xff.zgy"]);
+        assert_eq!(messages(&DatasetCount { complete: false, first: None, ..count }), [b": 12 or more datasets"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{env, fs, io};
 
 use nix::unistd::mkdtemp;
 
-use super::{Lifetime, MountArgs, Plan};
+use super::{MountArgs, Plan};
 use crate::cli::error::{Cause, CliError};
 use crate::cli::output;
 use crate::cli::source::resolved_source;
@@ -25,13 +25,13 @@ pub(super) fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliEr
     // it is removed when this function ends, in whichever process
     let folder = match args.mountpoint {
         Some(_) => None,
-        None => Some(TemporaryFolder::outside(&resolved_source(&args.source)?)?),
+        None => Some(TemporaryFolder::outside(&resolved_source(&args.source)?, usual_places())?),
     };
     let mountpoint = args.mountpoint.take().or_else(|| folder.as_ref().map(|folder| folder.0.clone()));
     let mut plan = Plan::new(args, &mountpoint.unwrap_or_default())?;
     // standard output is the command's
-    plan.silent = true;
-    plan.lifetime = Lifetime::OfStarter { temporary: folder.is_some() };
+    plan.is_silent = true;
+    (plan.is_bound, plan.is_temporary) = (true, folder.is_some());
     let Some(started) = plan.start(&mut held)? else { return Ok(()) };
     let device = volfs_at(&plan.mountpoint);
     let outcome = run_to_end(command, &plan.mountpoint);
@@ -64,9 +64,9 @@ fn run_to_end(command: &[OsString], mountpoint: &Path) -> Result<(), CliError> {
 /// reading, and the daemon ends with the last of them.
 fn take_away(place: &Path) {
     let umount = |lazy| umount::run(&UmountArgs { mountpoint: place.to_owned(), lazy });
-    let outcome = umount(false).or_else(|error| match error.cause() {
+    let outcome = umount(false).or_else(|error| match &error.cause {
         Cause::Busy(users) => {
-            let users = if users.is_empty() { "something".to_owned() } else { users.join(", ") };
+            let users = if users.is_empty() { "something" } else { &users.join(", ") };
             let place = escaped_path(place);
             output::note(&format!("the command has ended, but {users} uses {place}: the mount is taken away anyway"));
             umount(true)
@@ -76,9 +76,15 @@ fn take_away(place: &Path) {
     });
     match outcome {
         // the command has unmounted it itself
-        Err(error) if !matches!(error.cause(), Cause::NotMounted) => output::note(&error.to_string()),
+        Err(error) if !matches!(error.cause, Cause::NotMounted) => output::note(&error.to_string()),
         _ => {}
     }
+}
+
+fn usual_places() -> impl Iterator<Item = PathBuf> {
+    let of_user = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = ["/var/tmp", "/dev/shm", "/run"].map(PathBuf::from);
+    [env::temp_dir()].into_iter().chain(of_user).chain(usual)
 }
 
 /// A folder that is removed when this value is dropped, if it is empty by then.
@@ -86,15 +92,8 @@ fn take_away(place: &Path) {
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// Makes a folder outside of `source`, which is absolute and without symbolic links.
-    fn outside(source: &Path) -> Result<Self, CliError> {
-        let of_user = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let usual = ["/var/tmp", "/dev/shm", "/run"].map(PathBuf::from);
-        let places = [env::temp_dir()].into_iter().chain(of_user).chain(usual);
-        Self::outside_of_places(source, places)
-    }
-
-    fn outside_of_places(source: &Path, places: impl Iterator<Item = PathBuf>) -> Result<Self, CliError> {
+    /// Makes a folder in one of these places, outside of `source`, which is absolute and without symbolic links.
+    fn outside(source: &Path, places: impl Iterator<Item = PathBuf>) -> Result<Self, CliError> {
         let mut failure = io::Error::other("all usual places lie inside the source");
         for place in places {
             match fs::canonicalize(place) {
@@ -130,12 +129,12 @@ mod tests {
             fs::create_dir_all(top.join(name)).unwrap();
         }
         let places = || ["none", "source/tmp", "other"].map(|name| top.join(name)).into_iter();
-        let folder = TemporaryFolder::outside_of_places(&top.join("source"), places()).unwrap();
+        let folder = TemporaryFolder::outside(&top.join("source"), places()).unwrap();
         let path = folder.0.clone();
         assert!(path.starts_with(top.join("other")) && path.is_dir());
         drop(folder);
         assert!(!path.exists());
-        let error = TemporaryFolder::outside_of_places(&top, places()).unwrap_err().to_string();
+        let error = TemporaryFolder::outside(&top, places()).unwrap_err().to_string();
         assert!(error.contains("give a mount point"), "{error}");
     }
 }

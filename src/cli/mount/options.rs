@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::error::ContextKind;
-use clap::{Arg, Args, Command};
+use clap::{Args, Command};
 use nix::unistd::{Group, User};
 
 use super::MountArgs;
@@ -27,12 +27,9 @@ const SIMILAR: f64 = 0.8;
 /// protect something.
 pub(in crate::cli) fn arguments(options: &[String]) -> Result<Vec<OsString>, CliError> {
     let mount = MountArgs::augment_args(Command::new("mount"));
-    let translated = options.iter().filter_map(|text| {
-        argument(text, &mount)
-            .map_err(|why| CliError::argument(format!("cannot mount with -o {text}: {why}")))
-            .transpose()
-    });
-    translated.collect()
+    let failed = |text, why| CliError::argument(format!("cannot mount with -o {text}: {why}"));
+    let translated = options.iter().map(|text| argument(text, &mount).map_err(|why| failed(text, why)));
+    translated.filter_map(Result::transpose).collect()
 }
 
 /// Returns the error for the value of an option that clap refuses.
@@ -59,9 +56,8 @@ fn argument(text: &str, mount: &Command) -> Result<Option<OsString>, String> {
     if is_ignored || name.starts_with("x-") {
         return Ok(None);
     }
-    let arg = own(mount).find(|arg| name_of(arg) == name).ok_or_else(|| unknown(name, mount))?;
-    let long = arg.get_long().unwrap_or_default();
-    match (placeholder(arg), value) {
+    let (_, long, placeholder) = own(mount).find(|(own, ..)| own == name).ok_or_else(|| unknown(name, mount))?;
+    match (placeholder, value) {
         (None, None) => Ok(Some(format!("--{long}").into())),
         (None, Some(_)) => Err(format!("{name} takes no value")),
         (Some(placeholder), None | Some("")) => Err(format!("it needs a value: {name}={placeholder}")),
@@ -73,24 +69,20 @@ fn without_effect() -> impl Iterator<Item = &'static str> {
     WITHOUT_EFFECT.split_ascii_whitespace()
 }
 
-/// Returns the arguments of `volfs mount` that are options of `-o`.
-fn own(mount: &Command) -> impl Iterator<Item = &Arg> {
-    mount.get_arguments().filter(|arg| arg.get_long().is_some_and(|long| !OTHERS.contains(&long)))
-}
-
-fn name_of(arg: &Arg) -> String {
-    arg.get_long().unwrap_or_default().replace('-', "_")
-}
-
-/// Returns what stands for the value in help; `None` if an argument has no value.
-fn placeholder(arg: &Arg) -> Option<&str> {
-    arg.get_value_names().filter(|_| arg.get_action().takes_values())?.first().map(|name| name.as_str())
+/// Returns the arguments of `volfs mount` that are options of `-o`: the name of each there, its own name, and the
+/// placeholder that help has for its value, if it takes one.
+fn own(mount: &Command) -> impl Iterator<Item = (String, &str, Option<&str>)> {
+    mount.get_arguments().filter_map(|arg| {
+        let long = arg.get_long().filter(|long| !OTHERS.contains(long))?;
+        let values = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+        Some((long.replace('-', "_"), long, values.and_then(|values| values.first()).map(|name| name.as_str())))
+    })
 }
 
 /// Returns the reason for an unknown option, with the most similar known one.
 fn unknown(name: &str, mount: &Command) -> String {
     let wanted = name.replace('-', "_").to_lowercase();
-    let own = own(mount).map(|arg| name_of(arg) + if placeholder(arg).is_some() { "=" } else { "" });
+    let own = own(mount).map(|(name, _, placeholder)| name + placeholder.map_or("", |_| "="));
     let known = own.chain(without_effect().map(str::to_owned));
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(&wanted, known.trim_end_matches('='));
     let nearest = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|known| likeness(known) >= SIMILAR);

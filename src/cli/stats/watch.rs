@@ -1,20 +1,21 @@
-//! `volfs stats --watch`: what mounts do, at intervals: how much their counters grew.
+//! `volfs stats --watch`: how much the counters of mounts grow in each interval.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal};
+use std::iter::once;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Found, MOST_DATASETS, TIMEOUT_OF_ALL, failure, find_all, find_mount, hit_rate, parse};
+use super::{Found, MOST_DATASETS, count, failure, find, find_all, find_mount, hit_rate};
 use crate::cli::error::CliError;
 use crate::cli::layout::{Table, TextLayout};
 use crate::cli::mounts::{Asker, NoStatus};
 use crate::cli::output;
-use crate::cli::text::{Size, timestamp};
+use crate::cli::text::{Size, items, timestamp};
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
@@ -54,7 +55,7 @@ pub(super) fn run(place: Option<PathBuf>, interval: Duration, json: bool) -> Res
 struct Watch {
     place: Option<PathBuf>,
     asker: Asker,
-    /// The last counters of each mount.
+    /// The last status of each mount.
     samples: HashMap<PathBuf, Sample>,
 }
 
@@ -63,27 +64,22 @@ impl Watch {
     fn look(&mut self) -> Result<Vec<Seen>, CliError> {
         let found = match &self.place {
             None => find_all(&mut self.asker)?,
-            Some(place) => {
-                let (_, mount) = find_mount(place)?;
-                let answer = self.asker.ask(std::slice::from_ref(place), TIMEOUT_OF_ALL).pop();
-                let status = match answer.unwrap_or(Err(NoStatus::Silent)) {
-                    Ok(text) => Ok(parse(place, &text)?),
-                    Err(NoStatus::Silent) => Err(NoStatus::Silent),
-                    Err(why) => return Err(failure(place, why)),
-                };
-                vec![Found::new(&mount, place.clone(), status)]
-            }
+            Some(place) => find(&mut self.asker, vec![&find_mount(place)?]),
         };
         let mut samples = HashMap::new();
-        let seen = found.into_iter().map(|found| {
+        let mut seen = Vec::new();
+        for found in found {
+            match (&self.place, &found.status) {
+                (Some(place), Err(why)) if *why != NoStatus::Silent => return Err(failure(place, why.clone())),
+                _ => {}
+            }
             let sample = found.status.as_ref().ok().map(Sample::new);
             let before = self.samples.get(&found.place);
             let rates = sample.as_ref().zip(before).and_then(|(sample, before)| sample.since(before));
             // a mount that answers again after a while has done something since its last answer
             samples.extend(sample.or_else(|| before.cloned()).map(|sample| (found.place.clone(), sample)));
-            Seen { found, rates }
-        });
-        let seen = seen.collect();
+            seen.push(Seen { found, rates });
+        }
         self.samples = samples;
         Ok(seen)
     }
@@ -96,35 +92,34 @@ struct Seen {
 }
 
 impl Seen {
-    /// Returns the row of a mount, and those of its busiest datasets, without the mount point if there is only one.
+    /// Returns the row of a mount, and those of its busiest datasets, without the mount point if there is only one mount.
     fn rows(&self, is_one: bool) -> Vec<Vec<String>> {
-        let place = || (!is_one).then(|| self.found.place.to_string_lossy().into_owned());
         let cells = match (&self.rates, &self.found.status) {
-            (_, Err(_)) => vec![self.found.word().to_owned()],
+            (_, Err(_)) => vec![self.found.state()[1].to_owned()],
             (None, _) => vec!["new".to_owned()],
             (Some(rates), _) => rates.cells().to_vec(),
         };
         let active = self.rates.iter().flat_map(|rates| &rates.datasets).take(MOST_DATASETS);
-        let of_dataset = |(path, rates): &(String, Rates)| {
-            // the name last, since it may be long
-            place().into_iter().chain(rates.cells()).chain(std::iter::once(path.clone())).collect()
-        };
-        std::iter::once(place().into_iter().chain(cells).collect()).chain(active.map(of_dataset)).collect()
+        // the name last, since it may be long
+        let of_datasets = active.map(|(path, rates)| rates.cells().into_iter().chain(once(path.clone())).collect());
+        let place = (!is_one).then(|| self.found.place.to_string_lossy().into_owned());
+        let rows = once(cells).chain(of_datasets);
+        rows.map(|row: Vec<String>| place.iter().cloned().chain(row).collect()).collect()
     }
 
     fn object(&self) -> Value {
-        let of_dataset = |(path, rates): &(String, Rates)| json!({"path": path, "increase": rates.increase(), "hit_rate": rates.hit_share()});
-        let status = self.found.status.as_ref().ok();
+        let of_dataset = |(path, rates): &(String, Rates)| json!({"path": path, "increase": rates.counted, "hit_rate": rates.hit_share()});
+        let rates = self.rates.as_ref();
         json!({
             "schema": SCHEMA,
             "time": timestamp(SystemTime::now()),
             "mountpoint": self.found.place.to_string_lossy(),
             "error": self.found.error(),
-            "seconds": self.rates.as_ref().map(|rates| rates.seconds),
-            "increase": self.rates.as_ref().map(Rates::increase),
-            "hit_rate": self.rates.as_ref().and_then(Rates::hit_share),
-            "cache_bytes": status.map(|status| status["counters"]["cache_bytes"].clone()),
-            "datasets": self.rates.as_ref().map(|rates| rates.datasets.iter().map(of_dataset).collect::<Vec<_>>()),
+            "seconds": rates.map(|rates| rates.seconds),
+            "increase": rates.map(|rates| &rates.counted),
+            "hit_rate": rates.and_then(Rates::hit_share),
+            "cache_bytes": self.found.status.as_ref().ok().map(|status| &status["counters"]["cache_bytes"]),
+            "datasets": rates.map(|rates| rates.datasets.iter().map(of_dataset).collect::<Value>()),
         })
     }
 }
@@ -142,9 +137,9 @@ fn screen(seen: &[Seen], is_one: bool, interval: Duration) -> String {
         [] => "nothing is mounted by volfs".to_owned(),
         _ => "all mounts".to_owned(),
     };
-    let mut layout = TextLayout::new(output::coloured());
+    let mut layout = TextLayout::new(*output::COLOURED);
     layout.heading(&format!("{what} (every {} s; Ctrl-C ends)", interval.as_secs_f64()));
-    layout.table(titles(is_one), &seen.iter().flat_map(|seen| seen.rows(is_one)).collect::<Vec<_>>());
+    layout.table(titles(is_one), seen.iter().flat_map(|seen| seen.rows(is_one)));
     seen.iter().filter_map(|seen| seen.found.remark()).for_each(|remark| layout.warning(&remark));
     format!("{CLEAR}{}", layout.text())
 }
@@ -160,126 +155,106 @@ impl Lines {
         let time = timestamp(SystemTime::now());
         // only the time of the day: `2026-01-31T12:34:56.789Z`
         let time = time.get(11..19).unwrap_or(&time);
-        let line = |first: &str, cells: Vec<String>| std::iter::once(first.to_owned()).chain(cells).collect();
-        let mut rows: Vec<Vec<String>> =
-            seen.iter().flat_map(|seen| seen.rows(is_one)).map(|row| line(time, row)).collect();
+        let line = |first: &str, cells: Vec<String>| once(first.to_owned()).chain(cells).collect();
+        let mut rows = Vec::new();
         if !std::mem::replace(&mut self.has_begun, true) {
-            rows.insert(0, line("UTC", titles(is_one).iter().map(|title| (*title).to_owned()).collect()));
+            rows.push(line("UTC", titles(is_one).iter().map(|title| (*title).to_owned()).collect()));
         }
+        rows.extend(seen.iter().flat_map(|seen| seen.rows(is_one)).map(|row| line(time, row)));
         self.table.lines(rows).iter().map(|line| format!("{line}\n")).collect()
     }
 }
 
-/// The counters of a mount at a moment.
+/// The status of a mount at a moment.
 #[derive(Clone)]
 struct Sample {
     at: Instant,
-    /// The daemon: another one may serve the mount point later.
-    pid: Option<u64>,
+    status: Value,
     /// Bytes of the status, which the mount has delivered, too.
     length: u64,
-    /// Seconds for which the mount had been up.
-    uptime: f64,
-    counters: Map<String, Value>,
-    datasets: HashMap<DatasetKey, Map<String, Value>>,
 }
 
-/// A dataset's path, and when its counting began, by the seconds for which the mount had been up: a path may become
-/// that of another dataset, and counting may begin again.
-type DatasetKey = (String, u64);
-
 impl Sample {
-    /// Takes the counters of a status.json that was just read.
+    /// Takes a status.json that was just read.
     fn new(status: &Value) -> Self {
-        let counters = status["counters"].as_object().cloned().unwrap_or_default();
-        Self {
-            at: Instant::now(),
-            pid: status["pid"].as_u64(),
-            length: json_text(status).len() as u64,
-            uptime: status["uptime"].as_f64().unwrap_or(0.0),
-            counters,
-            datasets: datasets(status).filter_map(|dataset| Some((key(dataset)?, dataset.clone()))).collect(),
-        }
+        Self { at: Instant::now(), status: status.clone(), length: json_text(status).len() as u64 }
     }
 
     /// Returns what was counted since `before`, without the read of the status; `None` if that was another daemon.
     fn since(&self, before: &Self) -> Option<Rates> {
-        let own = |name: &str| match name {
-            "reads" => 1,
-            // a status is counted once it is delivered: the last one is, this one is not
-            "bytes_read" => before.length,
-            _ => 0,
-        };
-        if self.pid != before.pid {
+        if self.status["pid"] != before.status["pid"] {
             return None;
         }
-        let mut counted = increase(&self.counters, &before.counters)?;
-        counted.iter_mut().for_each(|(name, n)| *n = n.saturating_sub(own(name)));
+        let mut counted = increase(&self.status["counters"], &before.status["counters"])?;
+        // a status is counted once it is delivered: the last one is, this one is not
+        for (name, own) in [("reads", 1), ("bytes_read", before.length)] {
+            if counted[name].is_u64() {
+                counted[name] = count(&counted, name).saturating_sub(own).into();
+            }
+        }
         let seconds = (self.at - before.at).as_secs_f64();
         Some(Rates { seconds, counted, datasets: self.datasets_since(before, seconds) })
     }
 
     /// Returns what was counted of each dataset that was active since `before`, the busiest first.
     fn datasets_since(&self, before: &Self, seconds: f64) -> Vec<(String, Rates)> {
-        let mut active: BTreeMap<&str, Vec<(String, u64)>> = BTreeMap::new();
-        for (key, now) in &self.datasets {
-            let zero = Map::new();
-            let then = match before.datasets.get(key) {
+        let known: HashMap<_, _> =
+            before.datasets().map(|(path, since, then)| ((path, since.to_bits()), then)).collect();
+        let uptime_before = before.status["uptime"].as_f64().unwrap_or(0.0);
+        let mut active: BTreeMap<&str, Value> = BTreeMap::new();
+        for (path, since, now) in self.datasets() {
+            let then = match known.get(&(path, since.to_bits())) {
                 Some(then) => then,
-                None if f64::from_bits(key.1) >= before.uptime => &zero,
+                None if since >= uptime_before => &Value::Null,
                 // it was not in the list before: what it had counted by then is unknown
                 None => continue,
             };
-            let Some(counted) = increase(now, then).filter(|counted| counted.iter().any(|(_, n)| *n > 0)) else {
+            let Some(Value::Object(counted)) = increase(now, then) else { continue };
+            if counted.values().all(|n| *n == 0) {
                 continue;
-            };
-            match active.get_mut(key.0.as_str()) {
-                // the path of two: one has taken the place of the other
-                Some(sums) => sums.iter_mut().zip(counted).for_each(|(sum, (_, n))| sum.1 += n),
-                None => drop(active.insert(&key.0, counted)),
+            }
+            // a path may be that of two: one has taken the place of the other
+            let sums = active.entry(path).or_insert_with(|| json!({}));
+            for (name, n) in counted {
+                sums[&name] = (count(sums, &name) + n.as_u64().unwrap_or(0)).into();
             }
         }
-        let rates = |counted| Rates { seconds, counted, datasets: Vec::new() };
-        let mut active: Vec<_> = active.into_iter().map(|(path, all)| (path.to_owned(), rates(all))).collect();
-        active.sort_by_key(|(_, rates)| Reverse(rates.busyness()));
+        let rates =
+            |(path, counted): (&str, Value)| (path.to_owned(), Rates { seconds, counted, datasets: Vec::new() });
+        let mut active: Vec<(String, Rates)> = active.into_iter().map(rates).collect();
         active
+            .sort_by_key(|(_, rates)| Reverse(["bytes_read", "bytes_decoded", "errors"].map(|name| rates.count(name))));
+        active
+    }
+
+    /// Returns the path of each dataset, its counters, and when counting began, by the seconds for which the mount had been
+    /// up: a path may become that of another dataset, and counting may begin again. A daemon of an earlier version names
+    /// none.
+    fn datasets(&self) -> impl Iterator<Item = (&str, f64, &Value)> {
+        items(&self.status["datasets"]).filter_map(|of| Some((of["path"].as_str()?, of["since"].as_f64()?, of)))
     }
 }
 
-/// Returns the datasets of a status.json; a daemon of an earlier version names none.
-fn datasets(status: &Value) -> impl Iterator<Item = &Map<String, Value>> {
-    status["datasets"].as_array().into_iter().flatten().filter_map(Value::as_object)
-}
-
-fn key(dataset: &Map<String, Value>) -> Option<DatasetKey> {
-    Some((dataset.get("path")?.as_str()?.to_owned(), dataset.get("since")?.as_f64()?.to_bits()))
-}
-
 /// Returns how much counters grew since `before`, where a missing one is 0; `None` if one went back.
-fn increase(now: &Map<String, Value>, before: &Map<String, Value>) -> Option<Vec<(String, u64)>> {
-    let counters = now.iter().filter(|(name, n)| *name != "cache_bytes" && n.is_u64());
-    let increase = |(name, n): (&String, &Value)| {
-        let before = before.get(name).and_then(Value::as_u64).unwrap_or(0);
-        Some((name.clone(), n.as_u64()?.checked_sub(before)?))
-    };
-    counters.map(increase).collect()
+fn increase(now: &Value, before: &Value) -> Option<Value> {
+    let counters = now.as_object().into_iter().flatten().filter(|(name, _)| *name != "cache_bytes");
+    let counters = counters.filter_map(|(name, n)| Some((name, n.as_u64()?)));
+    counters.map(|(name, n)| Some((name.clone(), n.checked_sub(count(before, name))?))).collect()
 }
 
 /// What was counted in an interval.
-#[derive(Debug)]
 struct Rates {
     /// The length of the interval.
     seconds: f64,
-    /// Each counter, by name, and how much it grew.
-    counted: Vec<(String, u64)>,
+    /// How much each counter grew, by its name.
+    counted: Value,
     /// The datasets that were active, by path, the busiest first.
     datasets: Vec<(String, Rates)>,
 }
 
 impl Rates {
-    /// Returns how much a counter grew.
     fn count(&self, name: &str) -> u64 {
-        self.counted.iter().find(|(counter, _)| counter == name).map_or(0, |(_, n)| *n)
+        count(&self.counted, name)
     }
 
     /// Returns the share of look-ups that found their brick in the cache; `None` without any.
@@ -288,40 +263,19 @@ impl Rates {
         (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
     }
 
-    /// The order of datasets.
-    fn busyness(&self) -> (u64, u64, u64) {
-        (self.count("bytes_read"), self.count("bytes_decoded"), self.count("errors"))
-    }
-
-    /// Formats a counter of events: `12/s`.
-    fn per_second(&self, name: &str) -> String {
-        format!("{:.0}/s", self.rate(name))
-    }
-
-    /// Formats a counter of bytes: `1.50 MiB/s`.
-    fn bytes_per_second(&self, name: &str) -> String {
-        format!("{}/s", Size(self.rate(name) as u64))
-    }
-
-    fn rate(&self, name: &str) -> f64 {
-        self.count(name) as f64 / self.seconds.max(0.001)
-    }
-
     fn cells(&self) -> [String; 7] {
+        let rate = |name: &str| self.count(name) as f64 / self.seconds.max(0.001);
+        let events = |name: &str| format!("{:.0}/s", rate(name));
+        let bytes = |name: &str| format!("{}/s", Size(rate(name) as u64));
         [
-            self.per_second("reads"),
-            self.bytes_per_second("bytes_read"),
-            self.per_second("bricks_decoded"),
-            self.bytes_per_second("bytes_decoded"),
-            self.bytes_per_second("source_bytes"),
-            hit_rate(self.count("cache_hits"), self.count("cache_misses")),
+            events("reads"),
+            bytes("bytes_read"),
+            events("bricks_decoded"),
+            bytes("bytes_decoded"),
+            bytes("source_bytes"),
+            hit_rate(&self.counted),
             self.count("errors").to_string(),
         ]
-    }
-
-    /// Returns how much each counter grew, as JSON.
-    fn increase(&self) -> Map<String, Value> {
-        self.counted.iter().map(|(name, n)| (name.clone(), json!(n))).collect()
     }
 }
 
@@ -337,15 +291,12 @@ mod tests {
             Sample::new(&json!({"pid": 7, "counters": {"reads": 30, "bytes_read": 4292, "cache_bytes": 5}}));
         (after.at, before.length) = (before.at + Duration::from_secs(2), 96);
         let rates = after.since(&before).unwrap();
-        assert_eq!((rates.seconds, rates.count("reads"), rates.counted.len()), (2.0, 19, 2));
-        assert_eq!(
-            (rates.per_second("reads"), rates.bytes_per_second("bytes_read")),
-            ("10/s".into(), "2.00 KiB/s".into())
-        );
+        assert_eq!((rates.seconds, &rates.counted), (2.0, &json!({"reads": 19, "bytes_read": 4096})));
+        assert_eq!(rates.cells()[..2], ["10/s", "2.00 KiB/s"]);
         assert_eq!(rates.count("unknown"), 0);
-        after.pid = Some(8);
+        after.status["pid"] = 8.into();
         assert!(after.since(&before).is_none());
-        after.pid = Some(7);
+        after.status["pid"] = 7.into();
         assert!(before.since(&after).is_none(), "counters that went back are of another daemon");
     }
 
@@ -382,17 +333,8 @@ mod tests {
     }
 
     fn rates() -> Rates {
-        let counted = [
-            ("reads", 24),
-            ("bytes_read", 2 << 20),
-            ("bricks_decoded", 4),
-            ("bytes_decoded", 4096),
-            ("cache_hits", 9),
-            ("cache_misses", 1),
-            ("source_bytes", 2048),
-            ("errors", 0),
-        ];
-        let counted: Vec<_> = counted.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let counted = json!({"reads": 24, "bytes_read": 2 << 20, "bricks_decoded": 4, "bytes_decoded": 4096,
+            "cache_hits": 9, "cache_misses": 1, "source_bytes": 2048, "errors": 0});
         let of_dataset = Rates { seconds: 2.0, counted: counted.clone(), datasets: Vec::new() };
         Rates { seconds: 2.0, counted, datasets: vec![("north\x1b.zgy".to_owned(), of_dataset)] }
     }
