@@ -35,8 +35,8 @@ TOP = {"internals", "formats_tests", "test_support", "fuzz"}
 LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
-    "files in src": 250,
-    "lines of code in src": 41_500,
+    "files in src": 240,
+    "lines of code in src": 38_700,
     "public items": 40,
     "crates in a default build": 190,
     "words of documentation": 52_000,

@@ -12,7 +12,7 @@ s3s_version=0.14.1 azurite_version=3.35.0 garage_version=2.5.0
 
 garage=no
 if [ "${1:-}" = --garage ]; then garage=yes; shift; fi
-[ $# -le 1 ] && [ "${1#-}" = "${1:-}" ] || die "the arguments are [--garage] [FOLDER]"
+[[ $# -le 1 && "${1:-}" != -* ]] || die "the arguments are [--garage] [FOLDER]"
 need_rust
 folder=${1:-${VOLFS_STORES:-$(target_dir)/stores}}
 mkdir -p "$folder"

@@ -8,22 +8,14 @@
 //! ```text
 //! mount::fuse  a read request of the kernel
 //!   fs         the open file; which pages to read ahead
-//!   view       bytes of a virtual file: header bytes, or a range of an array's samples
-//!   array      the range as boxes, the boxes as bricks; bricks in parallel; rows copied into the reply
-//!   cache      brick (array, index): cached, in flight on another thread, or to be decoded
+//!   view       the segments of a virtual file: known bytes, or samples of an array
+//!   array      samples as bricks: cached, in flight on another thread, or decoded now, in parallel
 //!   format     brick index -> constant, plain or coded: a value, or bytes at (object, offset, length)
 //!   codec      coded bytes -> samples
 //!   source     bytes of an object
 //! ```
 //!
-//! Every module uses only those below it. `volume` defines the vocabulary that they share (shape, region, brick grid,
-//! layout) and knows nothing of files. `memory` (buffers, LRU), `pool` (worker threads), `sequential` (detection of
-//! sequential readers), `counters`, `logging`, `safe_open` (paths where others may have planted links) and `sync` (locks) may be used anywhere. `catalog` finds datasets below
-//! the source and opens them, `verify` checks all bricks of all datasets below a path, and `cli` is the command line.
-//!
-//! The threads that talk to the kernel answer from memory and never wait. Requests that need a disk or a decoder go to
-//! the pool, whose threads reply. A new format is a folder below `format` and a line in its registry; a new kind of
-//! virtual file is a file below `view` and a line in its registry.
+//! docs/architecture.md says what each folder does, and which may use which.
 
 // what only these features use stays in a build without them
 #![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]

@@ -3,16 +3,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use crate::catalog::OpenDataset;
 use crate::format::Dataset;
 use crate::memory::BufferPool;
-use crate::source::ObjectVersion;
-use crate::view::{
-    ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_name, json, json_text, registry, unique,
-};
+use crate::source::{Blocking, ObjectVersion};
+use crate::view::{Content, Item, LayerRef, Step, Tree, json, json_text, registry};
 use crate::volume::Region;
 use serde_json::Value;
 
@@ -46,122 +43,84 @@ fn make(dataset: Box<dyn Dataset>, format: &'static str, reads: bool) -> Box<dyn
     if let Ok(value) = json::dataset(&open, registry()) {
         check_json(&value);
     }
-    let mut folders = HashSet::new();
     for (layer, stored) in open.dataset.layers().iter().enumerate().take(LAYERS) {
-        let name = file_name(&stored.name, 240);
-        check_name(&name);
-        check_name(&unique(name, 240, &mut folders));
         let layer = LayerRef { open: &open, layer, views: registry() };
         for lod in 0..stored.levels.len() {
             if let Ok(value) = json::level(layer, lod) {
                 check_json(&value);
             }
         }
-        let mut names = HashSet::new();
-        for view in registry() {
-            make_files(*view, layer, &mut names, reads);
-        }
     }
+    let tree = Tree::new(&open, registry());
+    make_folder(&open, &tree, Item::DATASET, (0, reads));
     open.dataset
 }
 
-/// Makes the files of a view: those in the layer's folder, or in the view's own folder beside it.
-fn make_files(view: &dyn View, layer: LayerRef<'_>, names: &mut HashSet<String>, reads: bool) {
-    if view.beside_layer().is_some() {
-        if view.nodes(layer) > 0 {
-            make_folder(view, layer, 0, (0, reads));
+/// Makes the files below a folder, of the first layers.
+fn make_folder(open: &OpenDataset, tree: &Tree, folder: Item, (depth, reads): (usize, bool)) {
+    assert!(depth < DEPTH, "folders without end");
+    let (mut entries, most) = (Vec::new(), if tree.is_streamed(folder) { ENTRIES } else { usize::MAX });
+    tree.list(open, folder, 0, &mut |item, _| {
+        entries.push(item);
+        entries.len() < most
+    });
+    let mut names = HashSet::new();
+    for item in entries.into_iter().filter(|item| tree.layer(*item).is_none_or(|layer| layer < LAYERS)) {
+        let name = tree.name(item);
+        check_name(&name);
+        assert_eq!(tree.find(open, folder, &name, Blocking::Yes), Ok(Some(item)), "a file is not found by its name");
+        assert_eq!(tree.parent(item), folder, "a file is in another folder than its own");
+        assert_eq!(tree.item(tree.number(item)), Some(item));
+        if tree.is_folder(item) {
+            make_folder(open, tree, item, (depth + 1, reads));
+        } else if let Ok(Some(content)) = tree.content(open, item, Blocking::Yes) {
+            check_content(&name, &content, reads);
         }
+        assert!(names.insert(name), "a name appears twice");
+    }
+}
+
+fn check_content(name: &str, content: &Content, reads: bool) {
+    let len = content.len();
+    match content {
+        Content::Bytes(bytes) => check_text(name, bytes),
+        Content::Array(file) => {
+            let header = file.header_bytes();
+            assert!(len >= header);
+            [0, header, len / 2, len.saturating_sub(5)].into_iter().for_each(|at| read_bytes(content, at, 1 << 17));
+        }
+        Content::Computed(_) if !reads => {}
+        Content::Computed(_) => {
+            [0, 3600, len / 2, len.saturating_sub(5)].into_iter().for_each(|at| read_bytes(content, at, 5000));
+        }
+    }
+}
+
+/// Reads bytes of a file as if all samples were 0. Reads that need a pass over many samples are given up.
+fn read_bytes(content: &Content, at: u64, length: u64) {
+    let end = at.saturating_add(length).min(content.len());
+    if at >= end {
         return;
     }
-    let mut entries: Vec<Entry> = Vec::new();
-    view.list(layer, None, &mut |entry| entries.push(entry));
-    for entry in &entries {
-        assert!(names.insert(entry.name.clone()), "two files named {}", entry.name);
-        make_entry(view, layer, None, entry, (0, reads));
-    }
-}
-
-fn make_folder(view: &dyn View, layer: LayerRef<'_>, folder: u64, (depth, reads): (usize, bool)) {
-    let mut entries: Vec<Entry> = Vec::new();
-    if view.is_streamed(layer, folder) {
-        view.stream(layer, folder, 0, &mut |entry, _| {
-            entries.push(entry);
-            entries.len() < ENTRIES
-        });
-    } else {
-        view.list(layer, Some(folder), &mut |entry| entries.push(entry));
-    }
-    let mut names = HashSet::new();
-    assert!(entries.iter().all(|entry| names.insert(&entry.name)), "a name appears twice");
-    for entry in entries.iter().take(ENTRIES) {
-        make_entry(view, layer, Some(folder), entry, (depth + 1, reads));
-    }
-}
-
-fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: &Entry, (depth, reads): (usize, bool)) {
-    assert!(entry.node < view.nodes(layer), "a node beyond the last");
-    check_name(&entry.name);
-    assert_eq!(view.find(layer, folder, &entry.name).as_ref(), Some(entry), "a file is not found by its name");
-    assert_eq!(view.parent(layer, entry.node), folder, "a file is in another folder than its own");
-    assert_eq!(view.is_folder(layer, entry.node), entry.folder);
-    if entry.folder {
-        assert!(depth < DEPTH, "folders without end");
-        return make_folder(view, layer, entry.node, (depth, reads));
-    }
-    match view.content(layer, entry.node) {
-        Ok(Content::Bytes(bytes)) => check_text(&entry.name, &bytes),
-        Ok(Content::Array(file)) => {
-            assert!(file.len() >= file.header_bytes());
-            for at in [0, file.header_bytes(), file.len() / 2, file.len().saturating_sub(5), file.len()] {
-                let slice = file.slice(at, 1 << 17);
-                let samples = file.array().info().shape().product();
-                assert!(slice.samples.end <= samples.expect("the samples can be counted"));
-            }
-        }
-        Ok(Content::Computed(_)) if !reads => {}
-        Ok(Content::Computed(file)) => {
-            let len = file.len();
-            for at in [0, 3600, len / 2, len.saturating_sub(5)] {
-                let end = at.saturating_add(5000).min(len);
-                if at < end {
-                    read_bytes(&file, at..end);
-                }
-            }
-        }
-        Err(_) => {}
-    }
-}
-
-/// Reads bytes of a file. Reads that need a pass over many samples are given up.
-fn read_bytes(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
     let buffers = BufferPool::new(0);
-    let wanted = bytes.end - bytes.start;
-    let mut steps = Arc::clone(file).read(bytes);
-    let (mut samples, mut read) = (None, 0);
-    while read < MAX_READ {
-        let request = match steps.step(samples.take(), &buffers) {
-            Ok(Step::Read(request)) => request,
-            Ok(Step::Done(bytes)) => return assert_eq!(bytes.len() as u64, wanted),
-            Ok(Step::Failed(error)) => return assert!(!error.to_string().is_empty(), "an error says nothing"),
-            Err(_) => return,
+    let Ok(mut read) = content.read(at..end, &buffers) else { return };
+    let (mut memory, mut total) = (None, 0);
+    while total < MAX_READ {
+        let samples = match read.step(memory.take(), &buffers) {
+            Ok(Step::Read { samples, .. }) => samples,
+            Ok(Step::Done(bytes)) => return assert_eq!(bytes.len() as u64, end - at),
+            Err(error) => return assert!(!error.to_string().is_empty(), "an error says nothing"),
         };
-        let info = request.array.info();
-        let count = match request.samples {
-            Samples::Range(range) => {
-                assert!(range.end <= info.shape().product().expect("the samples can be counted"), "beyond the end");
-                range.end - range.start
-            }
-            Samples::Box(region) => {
-                assert!(Region::whole(info.shape()).contains(&region), "a box beyond the array");
-                region.samples()
-            }
-        };
-        let length = count as usize * info.dtype.size();
-        assert!(count > 0 && length <= MAX_STEP, "a step of {length} bytes");
-        read += length;
-        let Ok(mut zeros) = buffers.try_take(length) else { return };
+        let (whole, size) = (Region::whole(samples.array.info().shape()), samples.array.info().dtype.size());
+        for selection in &samples.selections {
+            let region = Region { start: selection.start, shape: selection.shape };
+            assert!(whole.contains(&region) && region.samples() > 0, "samples beyond the array");
+            total += region.samples() as usize * size;
+        }
+        let mut zeros = samples.memory;
+        assert!(zeros.len() <= MAX_STEP, "a step of {} bytes", zeros.len());
         zeros.fill(0);
-        samples = Some(zeros);
+        memory = Some(zeros);
     }
 }
 

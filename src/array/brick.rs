@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cache::{DecodeResult, DecodedBrick, Keep, Lookup};
 use super::copy::Loops;
-use super::ghost_list::BrickKey;
+use super::early_eviction::BrickKey;
 use super::plain::{MAX_AMPLIFICATION, bytes_read, missing_object};
 use super::planes::SegmentPlan;
 use super::region::Piece;

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::copy::Loops;
-use super::ghost_list::{BrickKey, GhostList};
+use super::early_eviction::{BrickKey, GhostList};
 use super::output::Rows;
 use crate::format::FormatError;
 use crate::memory::{Buffer, BufferPool, LruByWeight, OutOfMemory};

@@ -8,7 +8,7 @@
 //! copier       the pieces of a read, for all kinds of brick; plain: those of bricks that need no decoding
 //! brick        one brick: from the cache, from the planes of a scan, or loaded now
 //! scan         detects sequential readers; planes: what a scan keeps if a layer of bricks does not fit the cache
-//! cache        decoded bricks; ghost_list: which of them are evicted early
+//! cache        decoded bricks; early_eviction: which of them are evicted early
 //! copy         samples between memory of different layouts; output: the caller's memory, which several threads fill
 //! region       which samples a read selects, and the pieces of bricks that they come from
 //! ```
@@ -18,7 +18,7 @@ mod cache;
 mod check;
 mod copier;
 mod copy;
-mod ghost_list;
+mod early_eviction;
 mod output;
 mod plain;
 mod planes;

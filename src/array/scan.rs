@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::ghost_list::BrickKey;
+use super::early_eviction::BrickKey;
 use super::planes::{KeptPlanes, SegmentPlan};
 use crate::memory::entry_weight;
 use crate::sequential::{Progress, StreamTable};

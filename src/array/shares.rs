@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::brick::{Access, Purpose};
 use super::cache::ScanQuota;
-use super::ghost_list::BrickKey;
+use super::early_eviction::BrickKey;
 use super::planes::SegmentPlan;
 use super::resources::Resources;
 use super::scan::{Retention, Scan};

@@ -25,10 +25,10 @@ use super::text::{Size, choose, escaped_path, number_in, rate};
 use crate::array::{ReadError, Reader};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
-use crate::fs::layer_folders;
 use crate::memory::BufferPool;
 use crate::pool::Pool;
-use crate::view::npy;
+use crate::view::layer_folders;
+use crate::view::npy_header;
 use crate::volume::{ArrayInfo, Region};
 
 #[derive(Debug, Args)]
@@ -133,7 +133,7 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     let (layer, array) = chosen(args, &found).map_err(CliError::argument)?;
     let info = array.info();
     let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::argument)?;
-    let header = if args.format == Format::Npy { npy::header(info.dtype, &region.shape) } else { Vec::new() };
+    let header = if args.format == Format::Npy { npy_header(info.dtype, &region.shape) } else { Vec::new() };
     let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
     let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force, &progress)?;
     remark(&found, info).iter().for_each(|text| note(text));

@@ -16,9 +16,10 @@ use super::mounts::{all_mounts, around, resolve};
 use super::text::{escaped_path, similar};
 use crate::catalog::{self, OpenDataset, OpenError, Recogniser};
 use crate::format::registry;
-use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE, layer_folders};
+use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 use crate::mount::Mount;
 use crate::source::{Origin, StoreOption, StoreUrl, is_url, shown};
+use crate::view::layer_folders;
 
 /// The most names of a folder that are compared with a name that does not exist.
 const MOST_NAMES: usize = 10_000;

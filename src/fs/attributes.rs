@@ -7,15 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{getegid, geteuid};
 
+use super::Volfs;
 use super::error::FsError;
 use super::handles::Handle;
+use super::ino::Ino;
 use super::resolve::{Resolved, STATUS, is_dot_volfs};
-use super::tree::{Ino, Item};
-use super::{Volfs, tree};
 use crate::catalog::{Node, OpenDataset};
 use crate::pool::Bulkhead;
 use crate::source::{Blocking, Permissions};
-use crate::view::ShownArray;
+use crate::view::{Item, ShownArray};
+
+/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
+/// check of the source this is less than a second.
+pub(crate) const TTL: Duration = Duration::from_millis(750);
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,13 @@ pub(crate) struct Attributes {
     pub permissions: Permissions,
     /// Whether the content may change at any time, so that the attributes must not be cached.
     pub volatile: bool,
+}
+
+impl Attributes {
+    /// Returns the time for which the kernel may remember them, and the name that they were found by.
+    pub(crate) fn ttl(&self) -> Duration {
+        if self.volatile { Duration::ZERO } else { TTL }
+    }
 }
 
 impl Volfs {
@@ -128,10 +139,10 @@ impl Volfs {
             Resolved::Status => Ok(of(Ino::STATUS, false, size()?)),
             Resolved::PublicStatus => Ok(of(Ino::PUBLIC_STATUS, false, size()?)),
             Resolved::Log => Ok(of(Ino::LOG, false, size()?)),
-            Resolved::Error(node, _) => Ok(of(Ino::new(node.id, tree::ERROR), false, size()?)),
+            Resolved::Error(node, _) => Ok(of(Ino::new(node.id, Item::ERROR_NUMBER), false, size()?)),
             Resolved::Inside(node, open, tree, item) => {
-                let ino = Ino::new(node.id, tree.index(*item));
-                if tree.is_folder(open, *item) {
+                let ino = Ino::new(node.id, tree.number(*item));
+                if tree.is_folder(*item) {
                     return Ok(of(ino, true, 0));
                 }
                 if let Some(size) = self.computed_contents.size(ino, open) {
@@ -212,16 +223,13 @@ impl Volfs {
             (Resolved::Status | Resolved::PublicStatus | Resolved::Log, _) => (None, FILE),
             (Resolved::Folder(_) | Resolved::Dataset(_), source) => (source, FOLDER),
             (Resolved::Error(node, _), _) => (node.description_permissions().map(Permissions::as_file), FILE),
-            (Resolved::Inside(node, _, _, Item::Description), _) => {
+            (Resolved::Inside(node, _, _, Item::DESCRIPTION), _) => {
                 (node.description_permissions().map(Permissions::as_file), FILE)
             }
             (Resolved::Inside(_, open, tree, item), source) => {
-                let layer = match item {
-                    Item::Layer(layer) | Item::View { layer, .. } => Some(*layer),
-                    _ => None,
-                };
-                let source = source.map(|source| layer.map_or(source, |layer| of_layer(source, open, layer)));
-                match tree.is_folder(open, *item) {
+                let source =
+                    source.map(|source| tree.layer(*item).map_or(source, |layer| of_layer(source, open, layer)));
+                match tree.is_folder(*item) {
                     true => (source, FOLDER),
                     false => (source.map(Permissions::as_file), FILE),
                 }

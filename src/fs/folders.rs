@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,12 +10,13 @@ use lru::LruCache;
 use super::Volfs;
 use super::error::FsError;
 use super::handles::{FolderEntry, Handle, ViewFolder};
+use super::ino::Ino;
 use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
-use super::tree::{self, ERROR_TXT, Ino, Item};
-use crate::catalog::{EntryNumber, Listed, Listing, Node, NodeId, ROOT};
+use crate::catalog::{EntryNumber, Listed, Listing, Node, NodeId, OpenDataset, ROOT};
 use crate::source::Blocking;
 use crate::sync::Mutex;
+use crate::view::{ERROR_TXT, Item, Tree};
 
 /// Entries of a folder of the source have their number and this as their position; those before have positions from 1
 /// to 3.
@@ -36,7 +36,7 @@ impl Volfs {
                 self.list(&node)?;
                 self.handles.add(Handle::SourceFolder(node))
             }
-            Resolved::Inside(node, open, tree, folder) if tree.is_streamed(&open, folder) => {
+            Resolved::Inside(node, open, tree, folder) if tree.is_streamed(folder) => {
                 self.handles.add(Handle::ViewFolder(Box::new(ViewFolder { node: node.id, open, tree, folder })))
             }
             folder => self.handles.add_folder(ino, self.entries(ino, &folder, blocking)?),
@@ -127,27 +127,34 @@ impl Volfs {
     /// parent.
     fn entries(&self, ino: Ino, folder: &Resolved, blocking: Blocking) -> Result<Vec<FolderEntry>, FsError> {
         let mut entries = Vec::new();
-        let mut add = |ino: Ino, name: OsString, folder: bool| entries.push(FolderEntry { ino, name, folder });
-        add(ino, ".".into(), true);
-        add(parent(folder), "..".into(), true);
+        let mut add = |entry: FolderEntry, _| {
+            entries.push(entry);
+            true
+        };
+        for (ino, name) in [(ino, "."), (parent(folder), "..")] {
+            add(FolderEntry { ino, name: name.into(), folder: true }, 0);
+        }
         match folder {
             Resolved::DotVolfs => {
-                add(Ino::STATUS, STATUS.into(), false);
-                add(Ino::LOG, LOG.into(), false);
+                for (ino, name) in [(Ino::STATUS, STATUS), (Ino::LOG, LOG)] {
+                    add(FolderEntry { ino, name: name.into(), folder: false }, 0);
+                }
             }
             Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
-                Ok(open) => {
-                    let tree = self.tree(node.id, &open);
-                    tree.list(&open, Item::Dataset, &mut |item, name, folder| {
-                        add(Ino::new(node.id, tree.index(item)), name.into(), folder);
-                    });
+                Ok(open) => list_inside((node.id, &open, &self.tree(node.id, &open)), Item::DATASET, 0, &mut add),
+                Err(_) => {
+                    add(
+                        FolderEntry {
+                            ino: Ino::new(node.id, Item::ERROR_NUMBER),
+                            name: ERROR_TXT.into(),
+                            folder: false,
+                        },
+                        0,
+                    );
                 }
-                Err(_) => add(Ino::new(node.id, tree::ERROR), ERROR_TXT.into(), false),
             },
-            Resolved::Inside(node, open, tree, folder) if tree.is_folder(open, *folder) => {
-                tree.list(open, *folder, &mut |item, name, folder| {
-                    add(Ino::new(node.id, tree.index(item)), name.into(), folder);
-                });
+            Resolved::Inside(node, open, tree, folder) if tree.is_folder(*folder) => {
+                list_inside((node.id, open, tree), *folder, 0, &mut add);
             }
             _ => return Err(FsError::NotAFolder),
         }
@@ -159,25 +166,39 @@ impl ViewFolder {
     /// Passes entries to `add`, as [`Volfs::readdir`] does. Those of the view have their position there and 2 as their
     /// position.
     fn read(&self, from: u64, mut add: impl FnMut(&FolderEntry, u64) -> bool) {
-        let ino = |item| Ino::new(self.node, self.tree.index(item));
-        let first = [(self.folder, "."), (self.tree.parent(&self.open, self.folder), "..")];
+        let first = [(self.folder, "."), (self.tree.parent(self.folder), "..")];
         for (position, (item, name)) in (1..).zip(first) {
-            if from < position && !add(&FolderEntry { ino: ino(item), name: name.into(), folder: true }, position) {
+            let ino = Ino::new(self.node, self.tree.number(item));
+            if from < position && !add(&FolderEntry { ino, name: name.into(), folder: true }, position) {
                 return;
             }
         }
-        let begin = from.saturating_sub(first.len() as u64);
-        self.tree.stream(&self.open, self.folder, begin, &mut |item, name, folder, next| {
-            add(&FolderEntry { ino: ino(item), name: name.into(), folder }, next.saturating_add(first.len() as u64))
+        let before = first.len() as u64;
+        let tree = (self.node, &*self.open, &*self.tree);
+        list_inside(tree, self.folder, from.saturating_sub(before), &mut |entry, next| {
+            add(&entry, next.saturating_add(before))
         });
     }
+}
+
+/// Passes the entries of a folder of a dataset to `add`, as [`Tree::list`] does.
+fn list_inside(
+    (node, open, tree): (NodeId, &OpenDataset, &Tree),
+    folder: Item,
+    from: u64,
+    add: &mut dyn FnMut(FolderEntry, u64) -> bool,
+) {
+    tree.list(open, folder, from, &mut |item, next| {
+        let ino = Ino::new(node, tree.number(item));
+        add(FolderEntry { ino, name: tree.name(item).into(), folder: tree.is_folder(item) }, next)
+    });
 }
 
 /// Returns the inode number of the folder that contains `folder`.
 fn parent(folder: &Resolved) -> Ino {
     match folder {
         Resolved::Dataset(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
-        Resolved::Inside(node, open, tree, item) => Ino::new(node.id, tree.index(tree.parent(open, *item))),
+        Resolved::Inside(node, _, tree, item) => Ino::new(node.id, tree.number(tree.parent(*item))),
         _ => Ino::ROOT,
     }
 }

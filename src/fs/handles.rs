@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::ino::Ino;
 use super::readahead::ReadaheadWindows;
 use super::status::DatasetCounters;
-use super::tree::{Ino, Item, Tree};
 use crate::array::ScanDetector;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::counters::Counters;
 use crate::sync::{Mutex, RwLock};
-use crate::view::Content;
+use crate::view::{Content, Item, Tree};
 
 /// The greatest number of opens by the read-ahead process that are expected for one file; beyond that the oldest is
 /// dropped.
@@ -104,6 +104,16 @@ impl FileHandle {
     /// Counts bytes that were delivered, for the mount and for the dataset.
     pub(crate) fn count_bytes_read(&self, mount: &Counters, n: u64) {
         mount.add(self.dataset.as_ref().map(|dataset| &*dataset.counters), |counters| &counters.bytes_read, n);
+    }
+
+    /// Counts the bytes or the error of a read, for the mount and for the dataset.
+    pub(crate) fn count_outcome<E>(&self, mount: &Counters, read: Result<&[u8], E>) {
+        match read {
+            Ok(bytes) => self.count_bytes_read(mount, bytes.len() as u64),
+            Err(_) => {
+                mount.add(self.dataset.as_ref().map(|dataset| &*dataset.counters), |counters| &counters.errors, 1)
+            }
+        }
     }
 
     /// Returns the open file with the content of another epoch: nothing of its readers is known yet.

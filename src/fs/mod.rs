@@ -6,10 +6,10 @@
 //! wait.
 
 mod attributes;
-mod computed_read;
 mod error;
 mod folders;
 mod handles;
+mod ino;
 mod open;
 mod read;
 mod readahead;
@@ -17,17 +17,18 @@ mod refresh;
 mod resolve;
 mod stall;
 mod status;
-mod tree;
+#[cfg(test)]
+mod view_tests;
 
-pub(crate) use attributes::Attributes;
+pub(crate) use attributes::{Attributes, TTL};
 pub(crate) use error::FsError;
 pub(crate) use handles::FolderEntry;
+pub(crate) use ino::Ino;
 pub(crate) use open::{OpenReply, Pages};
 pub(crate) use read::{Opened, ReadRequest};
 pub(crate) use readahead::{Readahead, advice_ranges};
 pub(crate) use refresh::PageCache;
 pub(crate) use resolve::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
-pub(crate) use tree::{Ino, layer_folders};
 
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
@@ -46,7 +47,6 @@ use self::readahead::MarkerPages;
 use self::refresh::Refreshes;
 use self::stall::Stalls;
 use self::status::CountedDatasets;
-use self::tree::Tree;
 use crate::array::Reader;
 use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, bulkhead_of_name};
 use crate::counters::Counters;
@@ -57,7 +57,7 @@ use crate::pool::{Bulkhead, Pool};
 use crate::source::disk_cache::DiskCacheOptions;
 use crate::source::{IndexCache, Origin, StoreOption};
 use crate::sync::Mutex;
-use crate::view::{self, View};
+use crate::view::{self, Tree, View};
 
 /// Bytes of index tables (the offsets of bricks) in memory, all datasets together: enough for one table of 32 MiB and
 /// its overhead.
@@ -311,33 +311,16 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::Volfs;
-    use super::error::FsError;
-    use super::read::ReadRequest;
-    use super::tree::Ino;
     use super::*;
-    use crate::format::FormatError;
     use crate::source::Blocking;
-    use crate::view::Content;
-    use crate::view::Entry;
-    use crate::view::LayerRef;
+    use crate::view::{Entry, File, LayerRef};
 
     /// A view with one file for each layer, which holds the layer's name.
     struct LayerName;
 
     impl View for LayerName {
-        fn nodes(&self, _: LayerRef<'_>) -> u64 {
-            1
-        }
-
-        fn list(&self, _: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-            if folder.is_none() {
-                add(Entry { node: 0, name: "name.txt".to_owned(), folder: false });
-            }
-        }
-
-        fn content(&self, layer: LayerRef<'_>, _: u64) -> Result<Content, FormatError> {
-            Ok(layer.name().to_owned().into())
+        fn entries(&self, _: LayerRef<'_>) -> Vec<Entry> {
+            vec![File::new("name.txt", |layer| Ok(layer.name().to_owned().into())).into()]
         }
     }
 

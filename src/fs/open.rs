@@ -8,15 +8,13 @@ use lru::LruCache;
 use super::Volfs;
 use super::error::{FsError, content_error};
 use super::handles::{DatasetLayer, FileHandle, Handle};
+use super::ino::Ino;
 use super::resolve::{Resolved, path_of};
 use super::status::{DatasetCounters, Now, status};
-use super::tree::{Ino, Item, Tree};
 use crate::catalog::{Node, OpenDataset};
-use crate::format::FormatError;
-use crate::memory::claim;
 use crate::source::Blocking;
 use crate::sync::Mutex;
-use crate::view::{Content, json, json_text};
+use crate::view::{Content, Item};
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
 const MAX_ATTEMPTS: usize = 4;
@@ -121,9 +119,6 @@ impl Volfs {
     }
 }
 
-/// The most bytes that a description takes while it is written.
-const DESCRIPTION: usize = 48 << 20;
-
 impl Volfs {
     /// Returns the current content of a file.
     pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
@@ -140,41 +135,17 @@ impl Volfs {
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(node, open, tree, item) => {
-                let ino = Ino::new(node.id, tree.index(*item));
+                let ino = Ino::new(node.id, tree.number(*item));
                 if let Some(text) = self.computed_contents.text(ino, open) {
                     return Ok(Content::Bytes(text));
                 }
-                let content = self.content_inside((open, tree, *item), blocking)?;
+                let failed = |error| content_error(self.catalog_and_pool(), open, &error);
+                let content = tree.content(open, *item, blocking).map_err(failed)?.ok_or(FsError::IsAFolder)?;
                 // the description names files that turn out to be missing when they are opened
-                self.computed_contents.put(ino, open, &content, *item != Item::Description);
+                self.computed_contents.put(ino, open, &content, *item != Item::DESCRIPTION);
                 Ok(content)
             }
             _ => Err(FsError::IsAFolder),
-        }
-    }
-    /// Returns the content of a file of an open dataset.
-    fn content_inside(
-        &self,
-        (open, tree, item): (&Arc<OpenDataset>, &Tree, Item),
-        blocking: Blocking,
-    ) -> Result<Content, FsError> {
-        let failed = |error: &FormatError| content_error(self.catalog_and_pool(), open, error);
-        match item {
-            Item::Description if blocking == Blocking::No => Err(FsError::WouldBlock),
-            Item::Description => {
-                let _claim = claim(DESCRIPTION).map_err(|error| failed(&error.into()))?;
-                let description = json::dataset(open, tree.views()).map_err(|error| failed(&error))?;
-                Ok(json_text(&description).into())
-            }
-            Item::View { layer, view, node } => {
-                let (view, layer) = (tree.view(view), tree.layer(open, layer));
-                match blocking {
-                    _ if view.is_folder(layer, node) => Err(FsError::IsAFolder),
-                    Blocking::No if view.may_block() => Err(FsError::WouldBlock),
-                    _ => view.content(layer, node).map_err(|error| failed(&error)),
-                }
-            }
-            Item::Dataset | Item::Layer(_) | Item::Error => Err(FsError::IsAFolder),
         }
     }
 }

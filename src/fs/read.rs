@@ -1,5 +1,6 @@
 //! Reads of open files, and the read-ahead requests that follow from them.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -8,17 +9,18 @@ use rustix::param::page_size;
 use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle, Handle};
+use super::ino::Ino;
 use super::readahead::{KernelRead, Readahead, is_marker, marker_before};
-use super::tree::Ino;
-use crate::array::{self, FileRange, Selection};
+use crate::array::{self, FileRange, ReadError, Selection};
 use crate::catalog::NodeKind;
-use crate::format::Array;
+use crate::format::FormatError;
 use crate::logging::warn_seldom;
 use crate::memory::{Buffer, OutOfMemory, has_memory};
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
-use crate::view::{Content, ShownArray};
-use crate::volume::{AxisPermutation, Region};
+use crate::sync::Mutex;
+use crate::view::{Content, FileRead, SampleRequest, ShownArray, Step};
+use crate::volume::{Dims, Region};
 
 /// The most read-ahead requests in flight, all readers together and in one dataset. The kernel bounds its background
 /// requests, and those for a source that hangs must leave room for others.
@@ -105,21 +107,15 @@ impl Volfs {
     ) {
         let length = u64::from(read.size).min(file.content.len().saturating_sub(read.offset));
         match &file.content {
-            Content::Bytes(bytes) => {
-                let start = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
-                file.count_bytes_read(&self.counters, length);
-                done(Ok(&bytes[start..start + length as usize]));
-            }
-            Content::Computed(computed) => {
-                let (computed, bytes) = (Arc::clone(computed), read.offset..read.offset.saturating_add(length));
+            Content::Bytes(_) | Content::Computed(_) => {
                 let done = self.counted(&file, done);
-                self.read_computed(file, &computed, bytes, self.is_page_cached(&read), done);
+                self.read_content(file, read, false, move |read| done(as_bytes(&read)));
             }
             Content::Array(_) if readahead => self.read_for_readahead(file, read, done),
             Content::Array(array) => {
                 let done = self.counted(&file, done);
                 if !read.cached || length == 0 {
-                    return self.read_array(file, read, false, done);
+                    return self.read_content(file, read, false, move |read| done(as_bytes(&read)));
                 }
                 let (header, plane) = (array.header_bytes(), array.plane_bytes());
                 let kernel_read = KernelRead { offset: read.offset, length, file: array.len(), header, plane };
@@ -131,10 +127,10 @@ impl Volfs {
                     .flatten()
                 {
                     Some(page) => {
-                        file.scans.record_position(array.slice(read.offset, read.size).samples.start);
+                        file.scans.record_position(array.sample_at(read.offset));
                         done(Ok(&page));
                     }
-                    None => self.read_array(file, read, false, done),
+                    None => self.read_content(file, read, false, move |read| done(as_bytes(&read))),
                 }
             }
         }
@@ -143,15 +139,12 @@ impl Volfs {
     /// Wraps `done` so that its bytes or its error are counted.
     fn counted(
         self: &Arc<Self>,
-        file: &FileHandle,
+        file: &Arc<FileHandle>,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) -> impl FnOnce(Result<&[u8], FsError>) + Send + 'static {
-        let (fs, dataset) = (Arc::clone(self), file.counters());
+        let (fs, file) = (Arc::clone(self), Arc::clone(file));
         move |read| {
-            match &read {
-                Ok(bytes) => fs.counters.add(dataset.as_deref(), |counters| &counters.bytes_read, bytes.len() as u64),
-                Err(_) => fs.counters.add(dataset.as_deref(), |counters| &counters.errors, 1),
-            }
+            file.count_outcome(&fs.counters, read.as_deref());
             done(read);
         }
     }
@@ -166,15 +159,15 @@ impl Volfs {
     ) {
         let Some((marker, size)) = marker_before(read.offset, page()).zip(read.size.checked_add(page() as u32)) else {
             let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-            return self.read_array(file, read, true, move |bytes| {
-                done(bytes.inspect(|bytes| of_file.count_bytes_read(&fs.counters, bytes.len() as u64)));
+            return self.read_content(file, read, true, move |read| {
+                done(as_bytes(&read).inspect(|bytes| of_file.count_bytes_read(&fs.counters, bytes.len() as u64)));
             });
         };
         let Content::Array(array) = &file.content else { return done(Err(FsError::Io)) };
         let (fs, shown) = (Arc::clone(self), (file.ino, array.array().info().id));
         let of_file = Arc::clone(&file);
-        self.read_array(file, ReadRequest { offset: marker, size, ..read }, true, move |bytes| {
-            done(bytes.map(|bytes| {
+        self.read_content(file, ReadRequest { offset: marker, size, ..read }, true, move |read| {
+            done(as_bytes(&read).map(|bytes| {
                 let (page, bytes) = bytes.split_at(bytes.len().min(page() as usize));
                 fs.marker_pages.put(shown, marker, page);
                 of_file.count_bytes_read(&fs.counters, bytes.len() as u64);
@@ -202,7 +195,7 @@ impl Volfs {
 }
 
 impl Volfs {
-    /// Like [`Volfs::read`], for whoever keeps the bytes: those of an array are not copied.
+    /// Like [`Volfs::read`], and leaves the bytes to `done`.
     pub(crate) fn read_owned(
         self: &Arc<Self>,
         read: ReadRequest,
@@ -213,16 +206,10 @@ impl Volfs {
             Some(Handle::File(file)) if file.state == ContentState::Current => Arc::clone(file),
             _ => return self.read_copied(read, done),
         };
-        if !matches!(file.content, Content::Array(_)) {
-            return self.read_copied(read, done);
-        }
         file.count_read(self.counters.reads.increment());
         let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-        self.read_array_owned(file, read, false, move |read| {
-            match &read {
-                Ok(bytes) => of_file.count_bytes_read(&fs.counters, bytes.len() as u64),
-                Err(_) => fs.counters.add(of_file.counters().as_deref(), |counters| &counters.errors, 1),
-            }
+        self.read_content(file, read, false, move |read| {
+            of_file.count_outcome(&fs.counters, read.as_deref());
             done(read);
         });
     }
@@ -238,63 +225,144 @@ impl Volfs {
         });
     }
 
-    /// Reads from a file that shows an array, maybe `ahead` of the client that will want it.
-    pub(super) fn read_array(
-        self: &Arc<Self>,
-        file: Arc<FileHandle>,
-        read: ReadRequest,
-        ahead: bool,
-        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
-    ) {
-        self.read_array_owned(file, read, ahead, |read| done(read.as_deref().map_err(Clone::clone)));
-    }
-
-    /// Like [`Volfs::read_array`], and leaves the bytes to `done`.
-    fn read_array_owned(
+    /// Reads bytes of an open file, maybe `ahead` of the client that will want them.
+    fn read_content(
         self: &Arc<Self>,
         file: Arc<FileHandle>,
         read: ReadRequest,
         ahead: bool,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
-        let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
-        let slice = array_file.slice(read.offset, read.size);
-        let (array, samples) = (Arc::clone(array_file.array()), slice.samples.clone());
-        let order = array_file.permutation().unwrap_or(AxisPermutation::IDENTITY);
-        let selections = Selection::from_range(array.info(), &order, &samples, 0);
-        let page_cached = self.is_page_cached(&read);
-        let from_file = FileRange { scans: Arc::clone(&file.scans), order, samples, page_cached, ahead };
-        let (fs, array_file) = (Arc::clone(self), array_file.clone());
-        self.read_selections(&file, array, selections, Some(from_file), move |stored| {
-            done(stored.and_then(|stored| {
-                array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| no_memory(&error))
-            }));
-        });
-    }
-
-    /// Reads samples of an array that an open file shows or is computed from.
-    pub(super) fn read_selections(
-        self: &Arc<Self>,
-        file: &Arc<FileHandle>,
-        array: Arc<dyn Array>,
-        selections: Vec<Selection>,
-        from_file: Option<FileRange>,
-        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
-    ) {
-        let samples = selections.iter().map(Selection::samples).sum::<u64>() as usize;
-        let out = match self.reader.buffers().take_reply(samples * array.info().dtype.size()) {
-            Ok(out) => out,
+        let end = read.offset.saturating_add(read.size.into()).min(file.content.len());
+        let (bytes, buffers) = (read.offset.min(end)..end, self.reader.buffers());
+        if bytes.is_empty() {
+            return done(Ok(buffers.empty()));
+        }
+        let is_long = matches!(&file.content, Content::Computed(computed) if computed.is_long(&bytes));
+        let segments = match file.content.read(bytes, buffers) {
+            Ok(segments) => segments,
             Err(error) => return done(Err(no_memory(&error))),
         };
+        let (bulkhead, page_cached) = (Bulkhead::new(file.ino.node().into()), self.is_page_cached(&read));
+        let read = ReadInProgress { fs: Arc::clone(self), file, page_cached, ahead, segments, done: Box::new(done) };
+        if is_long {
+            self.pool().submit(bulkhead, move || read.run(None));
+        } else {
+            read.run(None);
+        }
+    }
+
+    /// Reads samples for an open file. Returns their memory to `done`, from within this call if nothing has to be waited
+    /// for.
+    fn read_samples(
+        self: &Arc<Self>,
+        file: &Arc<FileHandle>,
+        samples: SampleRequest,
+        (page_cached, ahead): (bool, bool),
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let SampleRequest { array, selections, range, memory } = samples;
+        // readers of the file are sequential in the array that it shows, not in others
+        let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
+        let from_file = range.filter(|_| is_shown).map(|(order, samples)| FileRange {
+            scans: Arc::clone(&file.scans),
+            order,
+            samples,
+            page_cached,
+            ahead,
+        });
         let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
-        self.reader.read(request, out, move |read| {
+        self.reader.read(request, memory, move |read| {
             done(read.map_err(|error| {
                 let source = fs.catalog_and_pool();
                 fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)
             }));
         });
+    }
+}
+
+/// Lends the bytes of a read.
+fn as_bytes(read: &Result<Buffer, FsError>) -> Result<&[u8], FsError> {
+    read.as_deref().map_err(Clone::clone)
+}
+
+/// A read of a file: goes from step to step on whichever thread has the samples.
+struct ReadInProgress {
+    fs: Arc<Volfs>,
+    file: Arc<FileHandle>,
+    page_cached: bool,
+    ahead: bool,
+    segments: FileRead,
+    done: Box<dyn FnOnce(Result<Buffer, FsError>) + Send>,
+}
+
+/// Where the samples of a step meet the read that requested them. They may arrive before the request has returned: then
+/// the read goes on in its loop, and not within itself.
+enum Handover {
+    /// The samples have been requested.
+    Requested,
+    /// They are here, and the request has not returned yet.
+    Arrived(Result<Buffer, FsError>),
+    /// The request has returned; the read goes on when they arrive.
+    Parked(ReadInProgress),
+}
+
+impl ReadInProgress {
+    /// Runs steps until there are bytes, or samples have to be waited for.
+    fn run(mut self, mut memory: Option<Buffer>) {
+        loop {
+            let how = (self.page_cached, self.ahead);
+            let samples = match self.segments.step(memory.take(), self.fs.reader.buffers()) {
+                Ok(Step::Read { samples, is_last: true }) => {
+                    return self.fs.read_samples(&self.file, samples, how, self.done);
+                }
+                Ok(Step::Read { samples, .. }) => samples,
+                Ok(Step::Done(bytes)) => return (self.done)(Ok(bytes)),
+                Err(cause) => return self.fail(cause),
+            };
+            let handover = Arc::new(Mutex::new(Handover::Requested));
+            let here = Arc::clone(&handover);
+            self.fs.read_samples(&self.file, samples, how, move |arrived| {
+                let mut handover = here.lock();
+                if let Handover::Parked(read) = mem::replace(&mut *handover, Handover::Requested) {
+                    drop(handover);
+                    read.go_on(arrived);
+                } else {
+                    *handover = Handover::Arrived(arrived);
+                }
+            });
+            let mut state = handover.lock();
+            match mem::replace(&mut *state, Handover::Requested) {
+                Handover::Arrived(Ok(arrived)) => memory = Some(arrived),
+                Handover::Arrived(Err(error)) => return (self.done)(Err(error)),
+                _ => {
+                    *state = Handover::Parked(self);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn go_on(self, samples: Result<Buffer, FsError>) {
+        match samples {
+            Ok(samples) => self.run(Some(samples)),
+            Err(error) => (self.done)(Err(error)),
+        }
+    }
+
+    /// Ends the read with an error that concerns no brick in particular.
+    fn fail(self, cause: FormatError) {
+        let (fs, file) = (&self.fs, &self.file);
+        if cause.is_out_of_memory() {
+            warn_seldom(&cause.to_string());
+            return (self.done)(Err(FsError::NoMemory));
+        }
+        let Some(array) = file.content.array() else { return (self.done)(Err(FsError::Io)) };
+        let error = ReadError { brick: Dims::filled(array.info().shape().len(), 0), cause };
+        let error = fs.read_errors.client_error(fs.catalog_and_pool(), file.layer.as_ref(), array.info(), &error);
+        (self.done)(Err(error));
     }
 }
 
@@ -324,11 +392,7 @@ impl Volfs {
         let Handle::File(file) = &*handle else { return None };
         let is_recent = self.catalog.node(file.ino.node()).is_some_and(|node| node.is_refresh_pending());
         let samples = match &file.content {
-            Content::Array(array) if array.header_bytes() == 0 && array.permutation().is_none() => {
-                let shown = ShownArray::stored(array.array().info());
-                let bytes = shown.shape.product().and_then(|samples| samples.checked_mul(shown.dtype.size() as u64));
-                (bytes == Some(file.content.len())).then_some(shown)
-            }
+            Content::Array(array) if array.is_raw() => Some(array.shown()),
             _ => None,
         };
         Some(Opened { size: file.content.len(), epoch: file.epoch, is_recent, samples })
@@ -352,13 +416,16 @@ impl Volfs {
         }
         file.count_read(number);
         let (fs, file) = (Arc::clone(self), Arc::clone(file));
-        let selection = Selection::new(&region, 0, array.info().dtype.size());
+        let size = array.info().dtype.size();
+        let memory = match self.reader.buffers().take_reply(region.samples() as usize * size) {
+            Ok(memory) => memory,
+            Err(error) => return done(Err(no_memory(&error))),
+        };
+        let selections = vec![Selection::new(&region, 0, size)];
         let of_file = Arc::clone(&file);
-        self.read_selections(&of_file, array, vec![selection], None, move |read| {
-            match &read {
-                Ok(samples) => file.count_bytes_read(&fs.counters, samples.len() as u64),
-                Err(_) => fs.counters.add(file.counters().as_deref(), |counters| &counters.errors, 1),
-            }
+        let samples = SampleRequest { array, selections, range: None, memory };
+        self.read_samples(&of_file, samples, (false, false), move |read| {
+            file.count_outcome(&fs.counters, read.as_deref());
             done(read);
         });
     }
@@ -407,8 +474,8 @@ mod tests {
     use std::time::Duration;
 
     use super::super::Options;
+    use super::super::ino::Ino;
     use super::super::readahead::advice_ranges;
-    use super::super::tree::Ino;
     use super::*;
     use crate::source::Blocking;
     use crate::sync::Mutex;

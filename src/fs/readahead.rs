@@ -8,7 +8,7 @@ use std::path::Path;
 
 use lru::LruCache;
 
-use super::tree::Ino;
+use super::ino::Ino;
 use crate::sequential::{Progress, StreamTable};
 use crate::sync::Mutex;
 use crate::volume::ArrayId;

@@ -10,20 +10,20 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use std::{io, iter, thread};
+use std::{io, thread};
 
 use lru::LruCache;
 
 use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle};
+use super::ino::Ino;
 use super::stall::{LOOK, StallWatch};
-use super::tree::{Ino, Item, Tree};
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{Blocking, Next, RefreshQueue};
 use crate::sync::{Condvar, Mutex};
-use crate::view::Content;
+use crate::view::{Content, Tree};
 use crate::volume::{Dims, Dtype};
 
 /// The number of the bulkhead of jobs that close files.
@@ -160,22 +160,12 @@ impl Volfs {
 
     /// Returns whether a dataset has the same files as before, with arrays of the same shapes and types.
     fn is_alike(&self, old: &OpenResult, new: &OpenResult) -> bool {
+        let tree = |open| Tree::new(open, self.registries.views);
         match (old, new) {
-            (Ok(old), Ok(new)) => arrays_of(old).eq(arrays_of(new)) && self.files_of(old) == self.files_of(new),
+            (Ok(old), Ok(new)) => arrays_of(old).eq(arrays_of(new)) && tree(old).has_files_of(&tree(new)),
             (Err(_), Err(_)) => true,
             _ => false,
         }
-    }
-
-    /// Returns the folders of a dataset's layers and what is in them.
-    fn files_of(&self, open: &OpenDataset) -> Vec<(Item, String, bool)> {
-        let tree = Tree::new(open, self.registries.views);
-        let mut files = Vec::new();
-        let folders = iter::once(Item::Dataset).chain((0..open.dataset.layers().len()).map(Item::Layer));
-        for listed in folders {
-            tree.list(open, listed, &mut |item, name, folder| files.push((item, name, folder)));
-        }
-        files
     }
 }
 

@@ -1,16 +1,16 @@
 //! Path resolution: finds the file or folder of an inode number, and the child of a folder by name.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Volfs;
 use super::error::{FsError, content_error};
 use super::handles::DatasetLayer;
-use super::tree::{self, ERROR_TXT, Ino, Item, Tree};
+use super::ino::Ino;
 use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
 use crate::source::Blocking;
-use crate::view::ShownArray;
+use crate::view::{ERROR_TXT, Item, ShownArray, Tree};
 
 /// The folder with the state of the mount, and its files.
 pub(crate) const DOT_VOLFS: &str = ".volfs";
@@ -48,8 +48,8 @@ impl Resolved {
     /// Returns the dataset and layer of a file.
     pub(crate) fn layer(&self) -> Option<DatasetLayer> {
         match self {
-            Self::Inside(_, open, _, Item::View { layer, .. }) => {
-                Some(DatasetLayer { open: Arc::clone(open), layer: *layer })
+            Self::Inside(_, open, tree, item) => {
+                tree.layer(*item).map(|layer| DatasetLayer { open: Arc::clone(open), layer })
             }
             _ => None,
         }
@@ -57,8 +57,8 @@ impl Resolved {
 
     /// Returns the array that a file shows, and the name of its format.
     pub(crate) fn array(&self) -> Option<(ShownArray, &'static str)> {
-        let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
-        let shown = tree.view(*view).shown_array(tree.layer(open, *layer), *node)?;
+        let Self::Inside(_, open, tree, item) = self else { return None };
+        let shown = tree.shown_array(open, *item)?;
         Some((shown, open.format))
     }
 
@@ -94,12 +94,10 @@ impl Volfs {
         match self.open_dataset(&node, blocking)? {
             Ok(open) => {
                 let tree = self.tree(node.id, &open);
-                match tree.item(index) {
-                    Some(Item::Error) | None => Err(FsError::Stale),
-                    Some(item) => Ok(Resolved::Inside(node, open, tree, item)),
-                }
+                let item = tree.item(index).filter(|item| *item != Item::ERROR).ok_or(FsError::Stale)?;
+                Ok(Resolved::Inside(node, open, tree, item))
             }
-            Err(error) if index == tree::ERROR => Ok(Resolved::Error(node, error)),
+            Err(error) if index == Item::ERROR_NUMBER => Ok(Resolved::Error(node, error)),
             Err(_) => Err(FsError::Stale),
         }
     }
@@ -151,12 +149,12 @@ impl Volfs {
             Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
                 Ok(open) => {
                     let tree = self.tree(node.id, &open);
-                    let item = self.find(&tree, &open, Item::Dataset, name, blocking)?;
+                    let item = self.find(&tree, &open, Item::DATASET, name, blocking)?;
                     Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
                 }
                 Err(error) => Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
             },
-            Resolved::Inside(node, open, tree, folder) if tree.is_folder(open, *folder) => {
+            Resolved::Inside(node, open, tree, folder) if tree.is_folder(*folder) => {
                 let item = self.find(tree, open, *folder, name, blocking)?;
                 Ok(item.map(|item| Resolved::Inside(Arc::clone(node), Arc::clone(open), Arc::clone(tree), item)))
             }
@@ -214,8 +212,12 @@ impl Volfs {
     /// Returns the path of a file of a dataset, relative to the root of the mount; `None` if the dataset is no longer
     /// open.
     pub(super) fn path(&self, ino: Ino) -> Option<PathBuf> {
-        let Resolved::Inside(node, open, tree, item) = self.resolve(ino, Blocking::No).ok()? else { return None };
-        let names = names_inside(&open, &tree, item)?;
+        let Resolved::Inside(node, _, tree, mut item) = self.resolve(ino, Blocking::No).ok()? else { return None };
+        let mut names = Vec::new();
+        while item != Item::DATASET {
+            names.push(tree.name(item));
+            item = tree.parent(item);
+        }
         Some(path_of(&node).join(names.iter().rev().collect::<PathBuf>()))
     }
 }
@@ -228,21 +230,4 @@ pub(crate) fn path_of(node: &Node) -> PathBuf {
         next = parent;
     }
     names.iter().rev().collect()
-}
-
-/// Returns the names from a file up to its dataset's folder, without the latter.
-fn names_inside(open: &OpenDataset, tree: &Tree, item: Item) -> Option<Vec<OsString>> {
-    let (mut names, mut item) = (Vec::new(), item);
-    while item != Item::Dataset {
-        let parent = tree.parent(open, item);
-        let mut name = None;
-        tree.list(open, parent, &mut |listed, its_name, _| {
-            if listed == item {
-                name = Some(its_name);
-            }
-        });
-        names.push(OsStr::new(&name?).to_owned());
-        item = parent;
-    }
-    Some(names)
 }

@@ -15,7 +15,7 @@ use fuser::{
 };
 use rustix::fs::OFlags;
 
-use crate::fs::{Attributes, FolderEntry, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
+use crate::fs::{Attributes, FolderEntry, FsError, Ino, OpenReply, Pages, ReadRequest, TTL, Volfs};
 use crate::source::{Blocking, Permissions};
 
 /// The block size of statfs.
@@ -29,9 +29,6 @@ const LINUX_5_10: Version = Version(7, 32);
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
-/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
-/// check of the source this is less than a second.
-const TTL: Duration = Duration::from_millis(750);
 /// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
 /// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
 /// in pieces of 128 KiB and more, whatever it is.
@@ -131,7 +128,7 @@ impl Filesystem for Adapter {
                 other.map_or_else(|| fs.lookup(parent, &name, blocking), |ino| fs.getattr(ino, None, blocking))
             },
             |found| match found {
-                Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
+                Ok(a) => reply.entry(&a.ttl(), &file_attr(&a), Generation(0)),
                 // with inode number 0 the kernel caches that the name does not exist
                 Err(FsError::NotFound) => {
                     reply.entry(&TTL, &unknown(Ino(0), 0, false, Permissions::NONE), Generation(0))
@@ -145,7 +142,7 @@ impl Filesystem for Adapter {
         let handle = handle.map(|handle| handle.0);
         let call = move |fs: &Arc<Volfs>, ino, blocking| fs.getattr(ino, handle, blocking);
         self.answer(number, call, |found| match found {
-            Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
+            Ok(a) => reply.attr(&a.ttl(), &file_attr(&a)),
             Err(e) => reply.error(errno(&e)),
         });
     }
@@ -239,11 +236,6 @@ impl Filesystem for Adapter {
 
 fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
-}
-
-/// The time for which the kernel may cache attributes.
-fn ttl(attributes: &Attributes) -> Duration {
-    if attributes.volatile { Duration::ZERO } else { TTL }
 }
 
 /// Returns attributes as the kernel wants them.

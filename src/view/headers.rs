@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::file::Content;
-use super::virtual_file::{LayerRef, LevelFile};
+use super::entry::{Entry, level_files};
+use super::{LayerRef, View};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Axis, Dtype, Geometry};
 
@@ -167,22 +167,20 @@ impl Stack {
     }
 }
 
-/// The view of one level.
+/// `lodN.nhdr`
 pub(crate) struct Nrrd;
 
-impl LevelFile for Nrrd {
+impl View for Nrrd {
     fn name(&self) -> Option<&'static str> {
         Some("nrrd")
     }
 
-    fn suffix(&self) -> &'static str {
-        ".nhdr"
-    }
-
-    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-        let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
-        Ok(nrrd_text(layer.info(lod), &transform, &key_values).into())
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        level_files(layer, ".nhdr", |layer, lod| {
+            let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
+            let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
+            Ok(nrrd_text(layer.info(lod), &transform, &key_values).into())
+        })
     }
 }
 
@@ -232,21 +230,19 @@ fn nrrd_plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect()
 }
 
-/// The view of one level.
+/// `lodN.mhd`
 pub(crate) struct MetaImage;
 
-impl LevelFile for MetaImage {
+impl View for MetaImage {
     fn name(&self) -> Option<&'static str> {
         Some("mhd")
     }
 
-    fn suffix(&self) -> &'static str {
-        ".mhd"
-    }
-
-    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-        Ok(mhd_text(layer.info(lod), &transform).into())
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        level_files(layer, ".mhd", |layer, lod| {
+            let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
+            Ok(mhd_text(layer.info(lod), &transform).into())
+        })
     }
 }
 
@@ -297,39 +293,33 @@ fn mhd_text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
     text
 }
 
-/// The view of one level.
+/// `lodN.hdr`
 pub(crate) struct Envi;
 
-impl LevelFile for Envi {
+impl View for Envi {
     fn name(&self) -> Option<&'static str> {
         Some("envi")
     }
 
-    fn suffix(&self) -> &'static str {
-        ".hdr"
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        if envi_text(layer.info(0), "").is_none() {
+            return Vec::new();
+        }
+        level_files(layer, ".hdr", |layer, lod| {
+            let info = layer.info(lod);
+            let description = format!("{}, layer {}, LOD {lod}", layer.open.name, layer.name());
+            let none = || format!("ENVI has no form for an array of {} axes of {}", info.shape().len(), info.dtype);
+            Ok(envi_text(info, &description).ok_or_else(|| FormatError::Unsupported(none()))?.into())
+        })
     }
 
-    fn applies_to(&self, info: &ArrayInfo) -> bool {
-        envi_text(info, "").is_some()
-    }
-
-    fn why_hidden(&self, info: &ArrayInfo) -> Option<&'static str> {
-        Some(match info.dtype {
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let info = layer.info(0);
+        let reason = match info.dtype {
             Dtype::Int8 => "ENVI has no signed 8-bit integers",
             _ => "ENVI has one image of channels, or bands of one channel, and of no more than 2^31 rows and columns",
-        })
-    }
-
-    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        let info = layer.info(lod);
-        let description = format!("{}, layer {}, LOD {lod}", layer.open.name, layer.name());
-        envi_text(info, &description).map(Content::from).ok_or_else(|| {
-            FormatError::Unsupported(format!(
-                "ENVI has no form for an array of {} axes of {}",
-                info.shape().len(),
-                info.dtype
-            ))
-        })
+        };
+        envi_text(info, "").is_none().then(|| ("lod0.hdr".to_owned(), reason.to_owned()))
     }
 }
 
@@ -373,7 +363,7 @@ fn envi_text(info: &ArrayInfo, description: &str) -> Option<String> {
 
 #[cfg(test)]
 mod spatial_transform_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
     use crate::volume::Corner;
     use crate::volume::Dtype;
@@ -418,7 +408,7 @@ mod spatial_transform_tests {
 
 #[cfg(test)]
 mod axis_positions_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
     use crate::volume::Dtype;
 
@@ -437,7 +427,7 @@ mod axis_positions_tests {
 
 #[cfg(test)]
 mod stack_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
 
     fn stack(shape: &[u64], channels: bool) -> Option<Stack> {
@@ -470,7 +460,7 @@ mod stack_tests {
 
 #[cfg(test)]
 mod nrrd_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
 
     #[test]
@@ -486,7 +476,7 @@ mod nrrd_tests {
 
 #[cfg(test)]
 mod metaimage_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
     use crate::volume::Geometry;
 
@@ -505,7 +495,7 @@ mod metaimage_tests {
 
 #[cfg(test)]
 mod envi_tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
 
     #[test]

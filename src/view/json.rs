@@ -7,9 +7,9 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::file::Content;
+use super::entry::{Entry, File, files_of_level};
 use super::slice_cost;
-use super::virtual_file::{LayerRef, LevelFile, View};
+use super::{LayerRef, View};
 use crate::catalog::OpenDataset;
 use crate::format::{Census, FormatError};
 use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
@@ -21,18 +21,12 @@ pub(crate) const SCHEMA: u64 = 1;
 /// The view of one level.
 pub(crate) struct Json;
 
-impl LevelFile for Json {
-    fn suffix(&self) -> &'static str {
-        ".json"
-    }
-
-    /// Returns true, since counting the bricks reads the index tables.
-    fn may_block(&self) -> bool {
-        true
-    }
-
-    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        Ok(text(&level(layer, lod)?).into())
+impl View for Json {
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        let content = |lod| move |layer: LayerRef<'_>| Ok(text(&level(layer, lod)?).into());
+        // counting the bricks reads the index tables
+        let file = |lod| File::new(format!("lod{lod}.json"), content(lod)).blocking().into();
+        (0..layer.levels().len()).map(file).collect()
     }
 }
 
@@ -41,7 +35,7 @@ pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatErro
     let array = &*layer.levels()[lod];
     let census = array.census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
-    value["files"] = layer.files_of(lod).into();
+    value["files"] = files_of_level(layer, lod).into();
     value["access"] = slice_cost::slice_costs(array)?;
     with_text(&mut value);
     Ok(value)

@@ -1,34 +1,96 @@
-//! The virtual files: one file here for each kind. A view computes which bytes a virtual file consists of; it decodes
-//! nothing.
+//! The virtual files: one file or folder here for each kind. A view declares which files and folders a layer has, and
+//! which segments a file consists of; it decodes nothing.
 //!
-//! A view has *nodes* (files, and folders of its own) in the folder of a layer, and numbers them from 0. The file
-//! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A view may also
-//! have a folder of its own beside the layer's folder. A new view is a file here and a line of [`registry`].
+//! [`entry`] has what a view declares, [`tree`] numbers and finds the files of all views, and [`segments`] puts the bytes of a read together. A new view is a
+//! file here and a line of [`registry`].
 
+mod arrays;
 mod convert;
-mod file;
+mod entry;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod headers;
 pub(crate) mod json;
 mod names;
-pub(crate) mod npy;
 mod picture;
 mod registry;
+mod segments;
 mod segy;
 mod slice_cost;
 mod tiff;
-mod virtual_file;
+mod tree;
 mod zarr;
 
+use std::sync::Arc;
+
+pub(crate) use arrays::npy_header;
+pub(crate) use entry::Entry;
 #[cfg(test)]
-pub(crate) use file::ArrayFile;
-pub(crate) use file::{ComputedFile, Content, ReadSteps, SampleRequest, Samples, ShownArray, Step};
+pub(crate) use entry::{File, Grid, level_files};
 pub(crate) use json::text as json_text;
-pub(crate) use names::{NAME_MAX, file_name, unique};
 pub(crate) use registry::{registry, view_names, views_of, with_needed};
 #[cfg(test)]
-pub(crate) use slice_cost::SliceCost;
+pub(crate) use segments::{ComputedFile, Convert, NextSegment, Samples, Segment};
+pub(crate) use segments::{Content, FileRead, SampleRequest, ShownArray, Step};
 #[cfg(test)]
-pub(crate) use virtual_file::LevelFile;
-pub(crate) use virtual_file::{Entry, LayerRef, View};
+pub(crate) use slice_cost::SliceCost;
+pub(crate) use tree::{ERROR_TXT, Item, Tree, layer_folders};
+
+use crate::catalog::OpenDataset;
+use crate::format::{Array, Layer};
+use crate::volume::ArrayInfo;
+
+/// One kind of virtual file.
+pub(crate) trait View: Send + Sync {
+    /// Returns the name by which users choose the view, one of [`view_names`]; views may share one. A view without a
+    /// name is always shown.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns what follows the layer's name in the name of the view's folder beside the layer's folder, if it has one:
+    /// its entries are in there, and none in the layer's folder.
+    fn beside_layer(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Declares the files and folders of a layer. They depend on the dataset alone.
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry>;
+
+    /// Returns the name of a file or folder that a layer of this kind usually has, and why this one does not have it.
+    fn hidden(&self, _layer: LayerRef<'_>) -> Option<(String, String)> {
+        None
+    }
+}
+
+/// One layer of an open dataset.
+#[derive(Clone, Copy)]
+pub(crate) struct LayerRef<'a> {
+    /// The dataset.
+    pub open: &'a OpenDataset,
+    /// Index of the layer in the dataset.
+    pub layer: usize,
+    /// The views that the folder of the layer shows.
+    pub views: &'a [&'a dyn View],
+}
+
+impl<'a> LayerRef<'a> {
+    fn layer(&self) -> &'a Layer {
+        &self.open.dataset.layers()[self.layer]
+    }
+
+    /// Returns the name of the layer.
+    pub(crate) fn name(&self) -> &'a str {
+        &self.layer().name
+    }
+
+    /// Returns the arrays of the layer, LOD 0 first.
+    pub(crate) fn levels(&self) -> &'a [Arc<dyn Array>] {
+        &self.layer().levels
+    }
+
+    /// Returns the metadata of the layer at `lod`, which must exist.
+    pub(crate) fn info(&self, lod: usize) -> &'a ArrayInfo {
+        self.levels()[lod].info()
+    }
+}

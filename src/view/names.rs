@@ -88,7 +88,7 @@ pub(crate) fn axis_names(info: &ArrayInfo) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::zeros;
+    use super::super::fixture::zeros;
     use super::*;
     use crate::volume::Dtype;
 

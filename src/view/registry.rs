@@ -1,19 +1,19 @@
 //! The list of all views.
 
-use super::virtual_file::View;
-use super::{headers, json, npy, picture, segy, tiff, zarr};
+use super::View;
+use super::{arrays, headers, json, picture, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 pub(crate) fn registry() -> &'static [&'static dyn View] {
     &[
-        &npy::Raw,
-        &npy::Npy,
+        &arrays::Raw,
+        &arrays::Npy,
         &json::Json,
         &headers::Nrrd,
         &headers::MetaImage,
         &headers::Envi,
-        &npy::Float32Npy,
-        &npy::ByAxis,
+        &arrays::Float32Npy,
+        &arrays::ByAxis,
         &segy::SurveySegy,
         &segy::OriginalSegy,
         &tiff::Tiff,
@@ -83,30 +83,20 @@ pub(crate) fn with_needed(names: &[&str]) -> Vec<&'static str> {
 mod registry_tests {
     use std::sync::Arc;
 
-    use super::super::file::Content;
-    use super::super::file::tests::Zeros;
-    use super::super::fixture::one_layer;
-    use super::super::virtual_file::Entry;
-    use super::super::virtual_file::LayerRef;
+    use super::super::LayerRef;
+    use super::super::entry::{Dir, Entry, File, Grid, files_of_level};
+    use super::super::fixture::{Zeros, one_layer};
+    use super::super::tree::{Item, Tree};
     use super::*;
     use crate::catalog::OpenDataset;
-    use crate::format::FormatError;
     use crate::format::Layer;
-    use crate::volume::ArrayInfo;
-    use crate::volume::Axis;
-    use crate::volume::BrickGrid;
-    use crate::volume::Dims;
-    use crate::volume::Dtype;
-    use crate::volume::NativeJson;
-    use crate::volume::Scaling;
+    use crate::source::Blocking;
+    use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, Dtype, NativeJson, Scaling};
 
     /// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
     fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
-        let mut names = Vec::new();
-        for view in views.iter().filter(|view| view.beside_layer().is_none()) {
-            view.list(layer, None, &mut |entry| names.push(entry.name));
-        }
-        names
+        let in_layer = views.iter().filter(|view| view.beside_layer().is_none());
+        in_layer.flat_map(|view| view.entries(layer)).map(|entry| entry.name().to_owned()).collect()
     }
 
     /// Creates a dataset with one layer of two levels of int16.
@@ -135,36 +125,26 @@ mod registry_tests {
         );
         assert_eq!(names.len(), 2 * of_lod_0.len() + 2);
         assert!(names.contains(&"tiff".to_owned()) && names.contains(&"preview.png".to_owned()));
+        let tree = Tree::new(&open, registry());
+        let folder = tree.find(&open, Item::DATASET, "a", Blocking::Yes).unwrap().unwrap();
+        let found = |name: &str| tree.find(&open, folder, name, Blocking::Yes).unwrap();
         for name in &names {
-            let found = registry().iter().filter_map(|view| view.find(layer, None, name));
-            assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
+            assert_eq!(tree.name(found(name).unwrap()), *name);
         }
-        assert!(registry().iter().all(|view| view.find(layer, None, "lod2.npy").is_none()));
-        assert_eq!(entry_names(&[&npy::Raw], layer), ["lod0.raw", "lod1.raw"]);
+        assert_eq!(found("lod2.npy"), None);
+        assert_eq!(entry_names(&[&arrays::Raw], layer), ["lod0.raw", "lod1.raw"]);
     }
 
     /// A view with files and a folder for each level, and files of the levels in a folder `tiff`.
     struct Various;
 
     impl View for Various {
-        fn nodes(&self, _: LayerRef<'_>) -> u64 {
-            6
-        }
-        fn list(&self, _: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-            let names: &[(&str, bool)] = match folder {
-                None => {
-                    &[("lod0.slices", true), ("lod1.ext", false), ("lod10.ext", false), ("tiff", true), ("lod", true)]
-                }
-                Some(3) => &[("lod0.tif", false), ("lod1.tif", false), ("lod1.more", true)],
-                Some(4) => &[],
-                other => unreachable!("{other:?}"),
-            };
-            for (node, (name, folder)) in (0..).zip(names) {
-                add(Entry { node, name: (*name).to_owned(), folder: *folder });
-            }
-        }
-        fn content(&self, _: LayerRef<'_>, _: u64) -> Result<Content, FormatError> {
-            unreachable!()
+        fn entries(&self, _: LayerRef<'_>) -> Vec<Entry> {
+            let file = |name: &str| File::new(name, |_| unreachable!()).into();
+            let dir = |name: &str, entries| Dir { name: name.to_owned(), entries }.into();
+            let in_tiff = vec![file("lod0.tif"), file("lod1.tif"), dir("lod1.more", Vec::new())];
+            let grid = Grid::new("lod0.slices", [2].into(), ".png", |_, _| unreachable!()).into();
+            vec![grid, file("lod1.ext"), file("lod10.ext"), dir("tiff", in_tiff), dir("lod", Vec::new())]
         }
     }
 
@@ -172,11 +152,11 @@ mod registry_tests {
     fn a_level_has_the_files_of_the_views_that_are_shown() {
         let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
         let layer = LayerRef { open: &open, layer: 0, views: &[&json::Json, &Various] };
-        assert_eq!(layer.files_of(0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
-        assert_eq!(layer.files_of(1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
+        assert_eq!(files_of_level(layer, 0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
+        assert_eq!(files_of_level(layer, 1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
-        let all = LayerRef { views: registry(), ..layer }.files_of(1);
+        let all = files_of_level(LayerRef { views: registry(), ..layer }, 1);
         assert_eq!(all.len(), 10);
         assert!(all.contains(&"tiff/lod1.tif".to_owned()), "{all:?}");
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");

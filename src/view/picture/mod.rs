@@ -1,10 +1,10 @@
 //! Pictures: PNG files of slices, and a preview of a whole layer.
 
+mod palettes;
+mod pixels;
 mod plane;
 mod png;
 mod preview;
-mod preview_values;
-mod slice_file;
 mod slices;
 
 pub(crate) use preview::Preview;

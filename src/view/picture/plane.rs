@@ -1,11 +1,8 @@
 //! The plane of an array that a picture shows: which axes its rows and columns are.
 
-use std::hash::Hash;
 use std::ops::Range;
 
-use crate::memory::LruByWeight;
-use crate::sync::Mutex;
-use crate::view::virtual_file::LayerRef;
+use crate::view::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype, Region};
 
 /// A plane of an array of 2 or 3 axes. The faster axis runs along the rows of the picture, except the vertical one, which
@@ -137,9 +134,9 @@ pub(crate) fn why_no_pictures(layer: LayerRef<'_>, other: &'static str) -> &'sta
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::super::file::tests::zeros;
+mod tests {
     use super::*;
+    use crate::view::fixture::zeros;
 
     /// Returns the subject of an array of this shape; `channels`: its last axis is not spatial.
     fn subject(shape: &[u64], dtype: Dtype, channels: bool, category: Option<&str>) -> Option<Subject> {
@@ -191,37 +188,6 @@ pub(super) mod tests {
         named.axes[2].spatial = false;
         assert_eq!(vertical(&named, true), None);
     }
-}
-
-/// A map of what was computed last.
-pub(crate) struct Recent<K, V> {
-    /// None until the first entry: it cannot be made at compile time.
-    entries: Mutex<Option<LruByWeight<K, V>>>,
-    capacity: usize,
-}
-
-impl<K: Hash + Eq, V: Clone> Recent<K, V> {
-    /// Creates an empty map that holds at most `capacity` bytes.
-    pub(crate) const fn new(capacity: usize) -> Self {
-        Self { entries: Mutex::new(None), capacity }
-    }
-
-    /// Returns the value of `key`.
-    pub(crate) fn get(&self, key: &K) -> Option<V> {
-        self.entries.lock().as_mut()?.get(key)
-    }
-
-    /// Sets the value of `key`, which takes `bytes` bytes.
-    pub(crate) fn put(&self, key: K, value: V, bytes: usize) {
-        let evicted =
-            self.entries.lock().get_or_insert_with(|| LruByWeight::new(self.capacity)).insert(key, value, bytes);
-        drop(evicted); // not under the lock
-    }
-}
-
-#[cfg(test)]
-mod plane_tests {
-    use super::*;
 
     const SEISMIC: Subject = Subject { axes: 3, components: 1, is_labels: false, vertical: Some(2) };
 
@@ -249,24 +215,5 @@ mod plane_tests {
         let got = slice.rectangle(&(0..4), &(2..5));
         let region = Region { start: Dims::from([0, 0, 2, 0]), shape: Dims::from([4, 1, 3, 3]) };
         assert_eq!(got, Rectangle { region, row_step: 3, column_step: 1 });
-    }
-}
-
-#[cfg(test)]
-mod recent_tests {
-    use super::*;
-
-    #[test]
-    fn what_was_not_used_for_longest_goes_first() {
-        static RECENT: Recent<u32, u32> = Recent::new(2 << 20);
-        assert_eq!(RECENT.get(&1), None);
-        for key in 1..=2 {
-            RECENT.put(key, key * 10, 1 << 20);
-        }
-        assert_eq!(RECENT.get(&1), Some(10));
-        RECENT.put(3, 30, 1 << 20);
-        assert_eq!([1, 2, 3].map(|key| RECENT.get(&key)), [Some(10), None, Some(30)]);
-        RECENT.put(4, 40, 3 << 20);
-        assert_eq!([1, 3, 4].map(|key| RECENT.get(&key)), [Some(10), Some(30), None]);
     }
 }

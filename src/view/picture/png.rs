@@ -9,12 +9,14 @@
 
 use std::ops::Range;
 
-use libdeflater::Crc;
+use libdeflater::{Crc, adler32};
+
+use super::palettes::Palette;
 
 /// The longest side in pixels: libpng opens no larger picture unless it is told to.
-pub(crate) const MAX_SIDE: u64 = 1_000_000;
+const MAX_SIDE: u64 = 1_000_000;
 /// The most bytes of a picture's file.
-pub(crate) const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The bytes of a chunk besides its data: length, type and CRC.
@@ -30,11 +32,11 @@ const STORED: u64 = 5;
 /// The most bytes of data of a stored deflate block.
 const MAX_BLOCK: u64 = 65_535;
 /// The bytes of a block's chunk before the data of the block.
-pub(crate) const BLOCK_HEAD: u64 = 8 + STORED;
+const BLOCK_HEAD: u64 = 8 + STORED;
 /// The bytes of a block's chunk besides the data of the block.
 const BLOCK_FRAME: u64 = CHUNK + STORED;
 /// The bytes of the suffix.
-pub(crate) const SUFFIX: u64 = CHUNK + 4 + CHUNK;
+const SUFFIX: u64 = CHUNK + 4 + CHUNK;
 
 /// What a pixel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -191,6 +193,11 @@ impl PngLayout {
         (band * per_row + part.min(per_row - 1)).min(self.blocks() - 1)
     }
 
+    /// Returns the range of the file that depends on all pixels: the Adler-32, and the CRC of its chunk.
+    pub(crate) fn checksums(&self) -> Range<u64> {
+        self.suffix_at() + 8..self.suffix_at() + CHUNK + 4
+    }
+
     /// Returns the bytes before the first block. A picture of [`PixelFormat::Indexed`] has a palette.
     pub(crate) fn prefix(&self, palette: Option<&Palette>) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
@@ -198,7 +205,7 @@ impl PngLayout {
         let [depth, colour] = self.format.codes();
         let ihdr = [&side(self.width)[..], &side(self.height), &[depth, colour, 0, 0, 0]].concat();
         push_chunk(&mut bytes, *b"IHDR", &ihdr);
-        if let (PixelFormat::Indexed, Some(palette)) = (self.format, palette) {
+        if let Some(palette) = palette {
             push_chunk(&mut bytes, *b"PLTE", palette.as_flattened());
         }
         push_chunk(&mut bytes, *b"IDAT", &ZLIB_HEADER);
@@ -216,7 +223,7 @@ impl PngLayout {
 
 impl Block {
     /// Returns the bytes of the chunk before the data.
-    pub(crate) fn head(&self) -> [u8; BLOCK_HEAD as usize] {
+    pub(super) fn head(&self) -> [u8; BLOCK_HEAD as usize] {
         let mut head = [0; BLOCK_HEAD as usize];
         let length = u16::try_from(self.length).unwrap_or(u16::MAX);
         head[..4].copy_from_slice(&(u32::from(length) + STORED as u32).to_be_bytes());
@@ -227,9 +234,19 @@ impl Block {
         head
     }
 
-    /// Returns the bytes of the chunk after the data.
-    pub(crate) fn tail(&self, data: &[u8]) -> [u8; 4] {
-        crc32(&self.head()[4..], data).to_be_bytes()
+    /// Writes the chunk with the data that `paint` writes, and returns the Adler-32 of the data.
+    pub(crate) fn write(&self, chunk: &mut [u8], paint: impl FnOnce(&mut [u8])) -> u32 {
+        let (head, rest) = chunk.split_at_mut(BLOCK_HEAD as usize);
+        let (data, tail) = rest.split_at_mut(self.length as usize);
+        head.copy_from_slice(&self.head());
+        paint(data);
+        tail.copy_from_slice(&crc32(&head[4..], data).to_be_bytes());
+        adler32(data)
+    }
+
+    /// Returns the range of the file that the chunk is.
+    pub(crate) fn chunk(&self) -> Range<u64> {
+        self.offset..self.offset + BLOCK_FRAME + self.length
     }
 
     /// Returns the range of the file that the data are.
@@ -253,111 +270,24 @@ fn push_chunk(bytes: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
     bytes.extend_from_slice(&crc32(&kind, data).to_be_bytes());
 }
 
-/// The colours that the pixels of a picture name by number.
-pub(crate) type Palette = [[u8; 3]; 256];
-
-/// The last number of a scale of values; the least value has number 0, and the middle one is exact.
-pub(crate) const LAST_OF_SCALE: u8 = 252;
-/// The number of the colour for samples without a value.
-pub(crate) const NO_VALUE: u8 = 254;
-/// The number of the colour around the slices of a preview.
-pub(crate) const BACKGROUND: u8 = 255;
-/// The colours of labels are 1 to this; 0 is for no label.
-const LAST_LABEL: u64 = 254;
-
-/// The colour of samples without a value where all greys and the diverging scale mean values.
-const NO_VALUE_COLOUR: [u8; 3] = [0x30, 0x48, 0x38];
-/// The colour around the slices of a preview.
-const BACKGROUND_COLOUR: [u8; 3] = [0xff, 0xff, 0xff];
-/// The same beside a diverging scale, whose middle is white.
-const BACKGROUND_OF_DIVERGING: [u8; 3] = [0x50, 0x50, 0x50];
-
-/// The colours at even distances along the diverging scale: blue for the least value, white for 0, red for the
-/// greatest.
-const DIVERGING: [[f64; 3]; 7] = [
-    [0.02, 0.06, 0.30],
-    [0.10, 0.25, 0.78],
-    [0.52, 0.68, 0.97],
-    [1.00, 1.00, 1.00],
-    [0.98, 0.62, 0.52],
-    [0.80, 0.13, 0.10],
-    [0.32, 0.01, 0.05],
-];
-
-/// Returns the greys of a scale of values.
-pub(crate) fn greys() -> Palette {
-    scale(BACKGROUND_COLOUR, |part| [part; 3])
-}
-
-/// Returns the colours of a scale of values about 0.
-pub(crate) fn diverging() -> Palette {
-    let last = DIVERGING.len() - 1;
-    scale(BACKGROUND_OF_DIVERGING, |part| {
-        let at = part * last as f64;
-        let before = (at as usize).min(last - 1);
-        let between = at - before as f64;
-        std::array::from_fn(|c| DIVERGING[before][c] * (1.0 - between) + DIVERGING[before + 1][c] * between)
-    })
-}
-
-fn scale(background: [u8; 3], colour: impl Fn(f64) -> [f64; 3]) -> Palette {
-    let mut palette = [NO_VALUE_COLOUR; 256];
-    for (number, to) in palette.iter_mut().enumerate().take(usize::from(LAST_OF_SCALE) + 1) {
-        *to = colour(number as f64 / f64::from(LAST_OF_SCALE)).map(byte);
-    }
-    palette[usize::from(BACKGROUND)] = background;
-    palette
-}
-
-/// Returns the colours of labels: black for 0, and 254 colours that differ from black and white.
-pub(crate) fn labels() -> Palette {
-    // neighbours differ in all of hue, saturation and brightness
-    let mut palette: Palette = std::array::from_fn(|number| {
-        let hue = (number as f64 * 0.618_033_988_749_895).fract();
-        let (saturation, brightness) = ([0.85, 0.5, 0.68][number % 3], [1.0, 0.62, 0.82, 0.94][number % 4]);
-        from_hsv(hue, saturation, brightness)
-    });
-    palette[0] = [0; 3];
-    palette[usize::from(BACKGROUND)] = BACKGROUND_COLOUR;
-    palette
-}
-
-/// Returns the number of a label's colour: the same in all pictures, 0 for 0 alone.
-pub(crate) fn of_label(label: u64) -> u8 {
-    if label == 0 {
-        return 0;
-    }
-    // the finalizer of a 64-bit hash, so that ids that differ in a bit anywhere get colours that have nothing in common
-    let mixed = (label ^ (label >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (1 + (mixed >> 33) % LAST_LABEL) as u8
-}
-
-fn from_hsv(hue: f64, saturation: f64, brightness: f64) -> [u8; 3] {
-    [0.0, 2.0, 4.0].map(|of_channel: f64| {
-        // 1 within a sixth of the circle around the channel's own hue, 0 beyond a third
-        let distance = (hue * 6.0 - of_channel + 9.0).rem_euclid(6.0) - 3.0;
-        let share = (2.0 - distance.abs()).clamp(0.0, 1.0);
-        byte(brightness * (1.0 - saturation * (1.0 - share)))
-    })
-}
-
-fn byte(part: f64) -> u8 {
-    (part * 255.0).round() as u8
+/// Returns the Adler-32 of two parts from those of each. The second part has `length` bytes.
+pub(crate) fn combined(first: u32, second: u32, length: u64) -> u32 {
+    const BASE: u64 = 65_521;
+    let [a, b] = [first, second].map(|sum| (u64::from(sum & 0xffff), u64::from(sum >> 16)));
+    // each sum of the second part began with 1
+    let low = (a.0 + b.0 + BASE - 1) % BASE;
+    let high = (a.1 + b.1 + length % BASE * (a.0 + BASE - 1)) % BASE;
+    (high << 16 | low) as u32
 }
 
 #[cfg(test)]
-mod png_layout_tests {
+mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     fn formats() -> impl Strategy<Value = PixelFormat> {
-        use PixelFormat::Grey8;
-        use PixelFormat::Grey16;
-        use PixelFormat::Indexed;
-        use PixelFormat::Rgb8;
-        use PixelFormat::Rgb16;
+        use PixelFormat::{Grey8, Grey16, Indexed, Rgb8, Rgb16};
         prop::sample::select(vec![Grey8, Grey16, Rgb8, Rgb16, Indexed])
     }
 
@@ -379,7 +309,8 @@ mod png_layout_tests {
                 let columns = block.columns.end - block.columns.start;
                 prop_assert_eq!(block.rows.start * width + block.columns.start, pixels);
                 pixels += (block.rows.end - block.rows.start) * columns;
-                let end = block.data().end + 4;
+                let end = block.chunk().end;
+                prop_assert_eq!(end, block.data().end + 4);
                 for offset in [at, at + 1, at + BLOCK_HEAD, end - 4, end - 1] {
                     prop_assert_eq!(layout.block_at(offset), number);
                 }
@@ -413,41 +344,13 @@ mod png_layout_tests {
         let indexed = PngLayout { format: PixelFormat::Indexed, ..layout };
         assert_eq!(indexed.prefix(Some(&[[1, 2, 3]; 256])).len() as u64, indexed.prefix_len());
     }
-}
-
-#[cfg(test)]
-mod colours_tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
 
     #[test]
-    fn scales_have_their_ends_and_their_middle() {
-        let (grey, diverging, last) = (greys(), diverging(), usize::from(LAST_OF_SCALE));
-        assert_eq!((grey[0], grey[last], grey[last / 2]), ([0; 3], [255; 3], [128; 3]));
-        assert_eq!(diverging[last / 2], [255; 3]);
-        let blue_and_red = |at: usize| (diverging[at][2] > 200, diverging[at][0] > 200);
-        assert_eq!((blue_and_red(last / 4), blue_and_red(last * 3 / 4)), ((true, false), (false, true)));
-        assert!(grey[..=last].windows(2).all(|pair| pair[0] < pair[1]));
-    }
-
-    #[test]
-    fn labels_differ_from_each_other_and_from_nothing() {
-        let palette = labels();
-        let distinct: BTreeSet<_> = palette[..255].iter().collect();
-        assert!(distinct.len() > 250, "{}", distinct.len());
-        assert!(palette[1..255].iter().all(|colour| *colour.iter().max().unwrap() > 150 && *colour != [255; 3]));
-        assert_eq!((of_label(0), palette[0]), (0, [0; 3]));
-        let numbers: BTreeSet<u8> = (1..100).chain((1..100).map(|n| n << 40)).map(of_label).collect();
-        assert!(numbers.len() > 120 && !numbers.contains(&0) && !numbers.contains(&BACKGROUND), "{}", numbers.len());
-        let neighbours = (1..1000).filter(|id| of_label(*id) == of_label(id + 1)).count();
-        assert!(neighbours < 12, "{neighbours} of 1000 neighbouring ids share a colour");
-    }
-
-    #[test]
-    fn hues_are_those_of_the_circle() {
-        let pure = |hue| from_hsv(hue, 1.0, 1.0);
-        assert_eq!([0.0, 1.0 / 3.0, 2.0 / 3.0].map(pure), [[255, 0, 0], [0, 255, 0], [0, 0, 255]]);
-        assert_eq!((pure(0.5), pure(1.0 / 6.0), from_hsv(0.3, 0.0, 1.0)), ([0, 255, 255], [255, 255, 0], [255; 3]));
+    fn sums_of_parts_are_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8 | 0xe0).collect();
+        for at in [0, 1, 5552, 65_521, 131_042, 199_999, 200_000] {
+            let (first, second) = bytes.split_at(at);
+            assert_eq!(combined(adler32(first), adler32(second), second.len() as u64), adler32(&bytes), "{at}");
+        }
     }
 }

@@ -1,351 +1,484 @@
 //! `lodN.slices/AXIS/INDEX.png`: each slice of a level as a picture; `lodN.slices/0.png` where the array has two axes and
 //! is a single slice.
 //!
-//! A folder is not listed if its pictures would be too large.
+//! A folder is not listed if its pictures would be too large. Each block of a PNG is computed from the rectangle of
+//! samples that it shows.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
 
+use super::palettes;
+use super::pixels::Pixels;
 use super::plane::{Plane, Subject, why_no_pictures};
-use super::png::PngLayout;
-use super::slice_file::{Pixels, SliceFile};
-use crate::format::FormatError;
-use crate::view::file::Content;
+use super::png::{PixelFormat, PngLayout, combined};
+use crate::format::{Array, FormatError};
+use crate::memory::{LruByWeight, try_zeroed};
+use crate::sync::Mutex;
+use crate::view::entry::{Dir, Entry, Grid, can_be_numbered};
 use crate::view::names::axis_names;
-use crate::view::virtual_file::{Entry, LayerRef, View};
-
-/// Folders with more pictures than this are streamed.
-const MAX_LISTED: u64 = 1000;
-/// The most nodes of a layer.
-const MAX_NODES: u64 = 1 << 34;
-/// What follows the index in the name of a picture.
-const SUFFIX: &str = ".png";
+use crate::view::segments::{ComputedFile, Content, Convert, NextSegment, Samples, Segment};
+use crate::view::{LayerRef, View};
+use crate::volume::ArrayId;
 
 /// The view of all levels.
 pub(crate) struct Slices;
-
-/// The nodes of one level: the folder `lodN.slices`, then the folders of the axes, then the pictures in the order of
-/// the axes.
-struct LevelNodes {
-    lod: usize,
-    subject: Subject,
-    /// The folder `lodN.slices`.
-    first: u64,
-    /// The pictures across each axis, 0 if they would be too large; for an array of two axes its one picture.
-    counts: Vec<u64>,
-}
-
-/// A node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
-    /// The folder of a level.
-    Level,
-    /// The folder of an axis.
-    Axis(usize),
-    /// A picture; the axis is 0 for an array of two axes.
-    Slice(usize, u64),
-}
-
-impl LevelNodes {
-    /// Returns the nodes of a level, of which `first` is the first; `None` if the level has no pictures.
-    fn of(layer: LayerRef<'_>, lod: usize, first: u64) -> Option<Self> {
-        let (info, subject) = (layer.info(lod), Subject::of(layer, lod)?);
-        let (shape, format) = (info.shape(), Pixels::of(info, &subject).format());
-        let has_picture = |across: Option<(usize, u64)>| {
-            let plane = Plane::new(shape, &subject, across);
-            PngLayout::new(plane.width(), plane.height(), format).is_some()
-        };
-        let counts: Vec<u64> = match subject.axes {
-            2 => vec![u64::from(has_picture(None))],
-            axes => (0..axes).map(|axis| if has_picture(Some((axis, 0))) { shape[axis] } else { 0 }).collect(),
-        };
-        counts.iter().any(|count| *count > 0).then_some(Self { lod, subject, first, counts })
-    }
-
-    /// Returns whether the pictures lie in the folder of the level itself.
-    fn is_single(&self) -> bool {
-        self.subject.axes == 2
-    }
-
-    /// Returns the folders of axes.
-    fn axis_folders(&self) -> u64 {
-        if self.is_single() { 0 } else { self.counts.len() as u64 }
-    }
-
-    fn end(&self) -> u64 {
-        self.counts.iter().fold(self.first + 1 + self.axis_folders(), |sum, count| sum.saturating_add(*count))
-    }
-
-    fn place(&self, node: u64) -> Option<Place> {
-        let mut rest = match node.checked_sub(self.first)? {
-            0 => return Some(Place::Level),
-            number if number <= self.axis_folders() => return Some(Place::Axis(number as usize - 1)),
-            number => number - 1 - self.axis_folders(),
-        };
-        for (axis, count) in self.counts.iter().enumerate() {
-            match rest.checked_sub(*count) {
-                None => return Some(Place::Slice(axis, rest)),
-                Some(after) => rest = after,
-            }
-        }
-        None
-    }
-
-    fn node(&self, place: Place) -> u64 {
-        match place {
-            Place::Level => self.first,
-            Place::Axis(axis) => self.first + 1 + axis as u64,
-            Place::Slice(axis, index) => {
-                self.first + 1 + self.axis_folders() + self.counts[..axis].iter().sum::<u64>() + index
-            }
-        }
-    }
-
-    fn entry(&self, place: Place, name: String) -> Entry {
-        Entry { node: self.node(place), name, folder: !matches!(place, Place::Slice(..)) }
-    }
-
-    fn slice(&self, axis: usize, index: u64) -> Entry {
-        self.entry(Place::Slice(axis, index), format!("{index}{SUFFIX}"))
-    }
-
-    /// Returns the axis whose pictures a folder has.
-    fn axis_of(&self, folder: Place) -> Option<usize> {
-        match folder {
-            Place::Axis(axis) => Some(axis),
-            Place::Level if self.is_single() => Some(0),
-            Place::Level | Place::Slice(..) => None,
-        }
-    }
-}
-
-impl Slices {
-    /// Returns the nodes of all levels that have pictures; none if there are too many.
-    fn levels(layer: LayerRef<'_>) -> Vec<LevelNodes> {
-        let mut levels: Vec<LevelNodes> = Vec::new();
-        for lod in 0..layer.levels().len() {
-            let first = levels.last().map_or(0, LevelNodes::end);
-            levels.extend(LevelNodes::of(layer, lod, first));
-        }
-        // their numbers are part of inode numbers
-        if levels.last().is_some_and(|last| last.end() >= MAX_NODES) { Vec::new() } else { levels }
-    }
-
-    fn place(layer: LayerRef<'_>, node: u64) -> Option<(LevelNodes, Place)> {
-        let level = Self::levels(layer).into_iter().rev().find(|level| level.first <= node)?;
-        let place = level.place(node)?;
-        Some((level, place))
-    }
-}
-
-/// Returns the index that the name of a picture stands for.
-fn index_of(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(SUFFIX)?;
-    let is_exact = digits == "0" || !digits.starts_with(['0', '+']);
-    digits.parse().ok().filter(|_| is_exact)
-}
 
 impl View for Slices {
     fn name(&self) -> Option<&'static str> {
         Some("slices")
     }
 
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        let levels: Vec<Entry> = (0..layer.levels().len()).filter_map(|lod| level(layer, lod)).collect();
+        if can_be_numbered(&levels) { levels } else { Vec::new() }
+    }
+
     fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let is_hidden = Self::levels(layer).is_empty();
+        let is_hidden = self.entries(layer).is_empty();
         is_hidden.then(|| {
             ("lod0.slices".to_owned(), why_no_pictures(layer, "its slices are too many or too large").to_owned())
         })
     }
+}
 
-    fn nodes(&self, layer: LayerRef<'_>) -> u64 {
-        Self::levels(layer).last().map_or(0, LevelNodes::end)
+/// Returns the folder of a level; `None` if it has no pictures.
+fn level(layer: LayerRef<'_>, lod: usize) -> Option<Entry> {
+    let (shape, axes) = (layer.info(lod).shape(), Subject::of(layer, lod)?.axes);
+    let grid = |name: String, across: Option<usize>| {
+        let count = across.map_or(1, |axis| shape[axis]);
+        let slice = move |layer: LayerRef<'_>, index| SliceFile::of(layer, lod, across.map(|axis| (axis, index)));
+        slice(layer, 0).filter(|_| count > 0)?;
+        Some(Entry::from(Grid::new(name, [count].into(), ".png", move |layer, at| {
+            let file = slice(layer, at[0]);
+            let file = file.ok_or_else(|| FormatError::Unsupported(format!("there is no picture number {}", at[0])))?;
+            Ok(Content::Computed(Arc::new(file)))
+        })))
+    };
+    let name = format!("lod{lod}.slices");
+    if axes == 2 {
+        return grid(name, None);
+    }
+    let names = axis_names(layer.info(lod)).into_iter().take(axes).enumerate();
+    let entries: Vec<Entry> = names.filter_map(|(axis, name)| grid(name, Some(axis))).collect();
+    (!entries.is_empty()).then(|| Dir { name, entries }.into())
+}
+
+/// The file of one slice.
+struct SliceFile {
+    array: Arc<dyn Array>,
+    plane: Plane,
+    layout: PngLayout,
+    pixels: Pixels,
+}
+
+impl SliceFile {
+    /// Returns the picture of a level at an index along an axis, or of all of an array of two axes; `None` if there is
+    /// none, or it would be too large.
+    fn of(layer: LayerRef<'_>, lod: usize, across: Option<(usize, u64)>) -> Option<Self> {
+        Self::new(&layer.levels()[lod], &Subject::of(layer, lod)?, across)
     }
 
-    fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-        let Some(folder) = folder else {
-            for level in Self::levels(layer) {
-                add(level.entry(Place::Level, format!("lod{}.slices", level.lod)));
-            }
-            return;
+    fn new(array: &Arc<dyn Array>, subject: &Subject, across: Option<(usize, u64)>) -> Option<Self> {
+        let plane = Plane::new(array.info().shape(), subject, across);
+        let pixels = Pixels::of(array.info(), subject);
+        let layout = PngLayout::new(plane.width(), plane.height(), pixels.format())?;
+        Some(Self { array: Arc::clone(array), plane, layout, pixels })
+    }
+
+    /// Returns the segment with the first of these bytes, which is in a block: the whole block if the read wants its CRC
+    /// or the block is a part of a row, otherwise its head, or the rows that the read wants.
+    fn block(self: &Arc<Self>, sums: &Arc<Checksums>, bytes: &Range<u64>) -> Segment {
+        let number = self.layout.block_at(bytes.start);
+        let block = self.layout.block(number);
+        let (data, length) = (block.data(), self.layout.row_bytes());
+        let (wants_crc, is_part) = (bytes.end > data.end, block.columns != (0..self.layout.width()));
+        if !wants_crc && bytes.start < data.start {
+            return Segment::Bytes(block.offset, block.head().into());
+        }
+        let rows = match wants_crc || is_part {
+            true => 0..block.rows.end - block.rows.start,
+            false => (bytes.start - data.start) / length..(bytes.end - data.start).div_ceil(length),
         };
-        let Some((level, place)) = Self::place(layer, folder) else { return };
-        if let Some(axis) = level.axis_of(place) {
-            (0..level.counts[axis]).for_each(|index| add(level.slice(axis, index)));
-        } else if place == Place::Level {
-            let names = axis_names(layer.info(level.lod)).into_iter().zip(&level.counts).enumerate();
-            for (axis, (name, _)) in names.filter(|(_, (_, count))| **count > 0) {
-                add(level.entry(Place::Axis(axis), name));
+        let place = data.start + rows.start * length..data.start + rows.end * length;
+        let rows = block.rows.start + rows.start..block.rows.start + rows.end;
+        let place = if rows == block.rows { block.chunk() } else { place };
+        self.rows(sums, number, rows, place)
+    }
+
+    /// Returns the segment of rows of a block. If they are all of them it is the whole block, whose checksum is recorded;
+    /// a block may be looked at for that.
+    fn rows(self: &Arc<Self>, sums: &Arc<Checksums>, number: u64, rows: Range<u64>, place: Range<u64>) -> Segment {
+        let (file, sums, block) = (Arc::clone(self), Arc::clone(sums), self.layout.block(number));
+        let rectangle = self.plane.rectangle(&rows, &block.columns);
+        let samples = Samples::region(&self.array, rectangle.region);
+        let convert: Convert = Box::new(move |samples, out| {
+            let columns = block.columns.end - block.columns.start;
+            let paint =
+                |data: &mut [u8]| file.pixels.paint(samples, &rectangle, columns, block.columns.start == 0, data);
+            if rows != block.rows {
+                paint(out);
+            } else if out.is_empty() {
+                let chunk = block.chunk();
+                sums.set(number, block.write(&mut try_zeroed((chunk.end - chunk.start) as usize)?, paint));
+            } else {
+                sums.set(number, block.write(out, paint));
             }
-        }
-    }
-
-    fn is_streamed(&self, layer: LayerRef<'_>, folder: u64) -> bool {
-        Self::place(layer, folder)
-            .is_some_and(|(level, place)| level.axis_of(place).is_some_and(|axis| level.counts[axis] > MAX_LISTED))
-    }
-
-    fn stream(&self, layer: LayerRef<'_>, folder: u64, from: u64, add: &mut dyn FnMut(Entry, u64) -> bool) {
-        let Some((level, place)) = Self::place(layer, folder) else { return };
-        let Some(axis) = level.axis_of(place) else { return };
-        let _ = (from..level.counts[axis]).all(|index| add(level.slice(axis, index), index + 1));
-    }
-
-    fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
-        let Some(folder) = folder else {
-            name.strip_prefix("lod")?.strip_suffix(".slices")?;
-            let mut found = None;
-            self.list(layer, None, &mut |entry| found = found.take().or((entry.name == name).then_some(entry)));
-            return found;
-        };
-        let (level, place) = Self::place(layer, folder)?;
-        if let Some(axis) = level.axis_of(place) {
-            let index = index_of(name).filter(|index| *index < level.counts[axis])?;
-            return Some(level.slice(axis, index));
-        }
-        let axis = axis_names(layer.info(level.lod)).iter().position(|axis| axis == name)?;
-        let exists = level.counts.get(axis).is_some_and(|count| *count > 0);
-        exists.then(|| level.entry(Place::Axis(axis), name.to_owned()))
-    }
-
-    fn parent(&self, layer: LayerRef<'_>, node: u64) -> Option<u64> {
-        let (level, place) = Self::place(layer, node)?;
-        match place {
-            Place::Level => None,
-            Place::Slice(axis, _) if !level.is_single() => Some(level.node(Place::Axis(axis))),
-            Place::Axis(_) | Place::Slice(..) => Some(level.first),
-        }
-    }
-
-    fn is_folder(&self, layer: LayerRef<'_>, node: u64) -> bool {
-        Self::place(layer, node).is_some_and(|(_, place)| !matches!(place, Place::Slice(..)))
-    }
-
-    fn may_block(&self) -> bool {
-        false
-    }
-
-    fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
-        let file = Self::place(layer, node).and_then(|(level, place)| {
-            let Place::Slice(axis, index) = place else { return None };
-            let (array, subject) = (Arc::clone(&layer.levels()[level.lod]), level.subject);
-            let across = (!level.is_single()).then_some((axis, index));
-            let (plane, pixels) =
-                (Plane::new(array.info().shape(), &subject, across), Pixels::of(array.info(), &subject));
-            SliceFile::new(array, plane, pixels)
+            Ok(())
         });
-        let file = file.ok_or_else(|| FormatError::Unsupported(format!("there is no picture number {node}")))?;
-        Ok(Content::Computed(Arc::new(file)))
+        Segment::Samples(place, samples, Some(convert))
+    }
+}
+
+impl ComputedFile for SliceFile {
+    fn len(&self) -> u64 {
+        self.layout.len()
+    }
+
+    fn array(&self) -> &Arc<dyn Array> {
+        &self.array
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.plane, self.layout, self.pixels.fingerprint()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn segments(self: Arc<Self>) -> NextSegment {
+        let (layout, sums) = (self.layout, Checksums::of((self.array.info().id, self.plane), &self.layout));
+        // whether blocks of the read are still to be computed, and the block before which all checksums are known
+        let (mut waits, mut summed) = (false, 0);
+        Box::new(move |bytes| {
+            if bytes.start < layout.prefix_len() {
+                let palette = (layout.format() == PixelFormat::Indexed).then(palettes::labels);
+                return Segment::Bytes(0, layout.prefix(palette.as_ref()).into());
+            }
+            if bytes.start < layout.suffix_at() {
+                waits = true;
+                return self.block(&sums, &bytes);
+            }
+            let place = bytes.start..bytes.start;
+            if mem::take(&mut waits) {
+                // looks at nothing, but what comes next depends on the blocks
+                return Segment::Samples(place, Samples::range(&self.array, 0..0), Some(Box::new(|_, _| Ok(()))));
+            }
+            let wanted = layout.checksums();
+            let wants_sum = bytes.start < wanted.end && bytes.end > wanted.start;
+            match sums.missing(summed).filter(|_| wants_sum) {
+                Some(number) => {
+                    summed = number;
+                    self.rows(&sums, number, layout.block(number).rows, place)
+                }
+                None => Segment::Bytes(layout.suffix_at(), PngLayout::suffix(sums.of_all(&layout)).into()),
+            }
+        })
+    }
+}
+
+/// The bytes of all checksums that are remembered.
+const MAX_SUMS: usize = 1 << 20;
+
+/// The checksums of the slices that were read last: a reader that has read a file from its front to its end finds that
+/// of the whole already there, and one that reads only its end again does not read the whole again.
+static SUMS: LazyLock<Mutex<ChecksumsBySlice>> = LazyLock::new(|| Mutex::new(LruByWeight::new(MAX_SUMS)));
+
+type ChecksumsBySlice = LruByWeight<(ArrayId, Plane), Arc<Checksums>>;
+
+/// The Adler-32 of each block of a slice, as far as they are known.
+struct Checksums(Mutex<Vec<Option<u32>>>);
+
+impl Checksums {
+    /// Returns what is known of a slice of this layout.
+    fn of(slice: (ArrayId, Plane), layout: &PngLayout) -> Arc<Self> {
+        let known = SUMS.lock().get(&slice);
+        known.unwrap_or_else(|| {
+            let blocks = layout.blocks() as usize;
+            let sums = Arc::new(Self(Mutex::new(vec![None; blocks])));
+            let evicted = SUMS.lock().insert(slice, Arc::clone(&sums), blocks * size_of::<Option<u32>>());
+            drop(evicted); // not under the lock
+            sums
+        })
+    }
+
+    /// Returns the first block from `from` on whose checksum is not known.
+    fn missing(&self, from: u64) -> Option<u64> {
+        let sums = self.0.lock();
+        let after = sums.iter().skip(from as usize);
+        after.zip(from..).find_map(|(sum, number)| sum.is_none().then_some(number))
+    }
+
+    /// Sets the checksum of a block.
+    fn set(&self, number: u64, sum: u32) {
+        if let Some(known) = self.0.lock().get_mut(number as usize) {
+            *known = Some(sum);
+        }
+    }
+
+    /// Returns the Adler-32 of all blocks, which must be known.
+    fn of_all(&self, layout: &PngLayout) -> u32 {
+        let sums = self.0.lock();
+        (0..).zip(sums.iter().flatten()).fold(1, |all, (number, sum)| combined(all, *sum, layout.block(number).length))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::format::Layer;
-    use crate::view::file::tests::zeros;
-    use crate::view::fixture::one_layer;
-    use crate::volume::{Dtype, NativeJson};
+    use crate::source::Blocking;
+    use crate::test_support::png::decode;
+    use crate::view::fixture::{self, Zeros, one_layer, zeros};
+    use crate::view::tree::{Item, Tree};
+    use crate::volume::{ArrayInfo, Dtype, NativeJson, Region};
 
-    fn dataset(levels: &[&[u64]]) -> OpenDataset {
-        let levels = levels.iter().map(|shape| zeros(shape, Dtype::UInt8)).collect();
-        let layer = Layer { name: "a".into(), levels, native: NativeJson::new() };
-        one_layer("zgy", layer)
-    }
+    /// The files of a dataset.
+    struct Files(OpenDataset, Tree);
 
-    fn layer(open: &OpenDataset) -> LayerRef<'_> {
-        LayerRef { open, layer: 0, views: &[] }
-    }
-
-    fn entries(layer: LayerRef<'_>, folder: Option<u64>) -> Vec<Entry> {
-        let mut found = Vec::new();
-        match folder.filter(|folder| Slices.is_streamed(layer, *folder)) {
-            Some(folder) => Slices.stream(layer, folder, 0, &mut |entry, _| {
-                found.push(entry);
-                true
-            }),
-            None => Slices.list(layer, folder, &mut |entry| found.push(entry)),
+    impl Files {
+        fn of(levels: &[&[u64]]) -> Self {
+            let levels = levels.iter().map(|shape| zeros(shape, Dtype::UInt8)).collect();
+            let open = one_layer("zgy", Layer { name: "a".into(), levels, native: NativeJson::new() });
+            let tree = Tree::new(&open, &[&Slices]);
+            Self(open, tree)
         }
-        found
+
+        /// Finds a path in the folder of the layer.
+        fn find(&self, path: &str) -> Option<Item> {
+            let layer = self.1.find(&self.0, Item::DATASET, "a", Blocking::No).unwrap().unwrap();
+            let names = path.split('/').filter(|name| !name.is_empty());
+            names.into_iter().try_fold(layer, |folder, name| self.1.find(&self.0, folder, name, Blocking::No).unwrap())
+        }
+
+        fn list(&self, folder: Item, from: u64) -> Vec<(Item, u64)> {
+            let mut found = Vec::new();
+            self.1.list(&self.0, folder, from, &mut |item, next| {
+                found.push((item, next));
+                true
+            });
+            found
+        }
+
+        fn names(&self, path: &str) -> Vec<String> {
+            self.list(self.find(path).unwrap(), 0).into_iter().map(|(item, _)| self.1.name(item)).collect()
+        }
+
+        fn hidden(&self) -> Option<String> {
+            Some(Slices.hidden(LayerRef { open: &self.0, layer: 0, views: &[] })?.1)
+        }
     }
 
     #[test]
     fn every_node_is_listed_once_and_found_by_its_name() {
-        let open = dataset(&[&[3, 2000, 5], &[2, 1500, 3], &[1, 1, 1]]);
-        let layer = layer(&open);
-        let (mut seen, mut folders, mut streamed) = (BTreeSet::new(), vec![None], 0);
+        let files = Files::of(&[&[3, 2000, 5], &[2, 1500, 3], &[1, 1, 1]]);
+        let (open, tree, layer) = (&files.0, &files.1, files.find("").unwrap());
+        let (mut seen, mut folders, mut streamed) = (Vec::new(), vec![layer], 0);
         while let Some(folder) = folders.pop() {
-            streamed += folder.map_or(0, |folder| u64::from(Slices.is_streamed(layer, folder)));
-            for entry in entries(layer, folder) {
-                assert!(seen.insert(entry.node), "{entry:?}");
-                assert_eq!(Slices.find(layer, folder, &entry.name).as_ref(), Some(&entry));
-                assert_eq!(Slices.parent(layer, entry.node), folder);
-                assert_eq!(Slices.is_folder(layer, entry.node), entry.folder);
-                assert_eq!(Slices.content(layer, entry.node).is_ok(), !entry.folder);
-                folders.extend(entry.folder.then_some(Some(entry.node)));
+            streamed += u64::from(tree.is_streamed(folder));
+            for (item, _) in files.list(folder, 0) {
+                seen.push(tree.number(item) - tree.number(layer) - 1);
+                assert_eq!(tree.item(tree.number(item)), Some(item));
+                assert_eq!(tree.find(open, folder, &tree.name(item), Blocking::No).unwrap(), Some(item));
+                assert_eq!(tree.parent(item), folder);
+                assert_eq!(tree.content(open, item, Blocking::No).unwrap().is_none(), tree.is_folder(item));
+                folders.extend(tree.is_folder(item).then_some(item));
             }
         }
         let all = 3 * 4 + 3 + 2000 + 5 + 2 + 1500 + 3 + 3;
-        assert_eq!((Slices.nodes(layer), streamed), (all, 2));
+        assert_eq!((seen.len() as u64, streamed), (all, 9));
+        seen.sort_unstable();
         assert!(seen.into_iter().eq(0..all));
-        assert!(Slices.content(layer, all).is_err());
+        assert_eq!(tree.item(tree.number(layer) + 1 + all), None);
     }
 
     #[test]
     fn pictures_are_named_by_axis_and_index() {
-        let open = dataset(&[&[3, 2000, 5], &[2, 1500, 3]]);
-        let layer = layer(&open);
-        let names = |folder| entries(layer, folder).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
-        assert_eq!(names(None), ["lod0.slices", "lod1.slices"]);
-        let level = Slices.find(layer, None, "lod1.slices").unwrap().node;
-        assert_eq!(names(Some(level)), ["inline", "crossline", "sample"]);
-        let sample = Slices.find(layer, Some(level), "sample").unwrap().node;
-        assert_eq!(names(Some(sample)), ["0.png", "1.png", "2.png"]);
+        let files = Files::of(&[&[3, 2000, 5], &[2, 1500, 3]]);
+        assert_eq!(files.names(""), ["lod0.slices", "lod1.slices"]);
+        assert_eq!(files.names("lod1.slices"), ["inline", "crossline", "sample"]);
+        assert_eq!(files.names("lod1.slices/sample"), ["0.png", "1.png", "2.png"]);
         for name in ["3.png", "00.png", "01.png", "+1.png", "-1.png", "1.PNG", "1", "inline", ".png"] {
-            assert_eq!(Slices.find(layer, Some(sample), name), None, "{name}");
+            assert_eq!(files.find(&format!("lod1.slices/sample/{name}")), None, "{name}");
         }
-        for (folder, name) in
-            [(None, "lod2.slices"), (None, "lod00.slices"), (Some(level), "z"), (Some(level), "0.png")]
-        {
-            assert_eq!(Slices.find(layer, folder, name), None, "{name}");
+        for path in ["lod2.slices", "lod00.slices", "lod1.slices/z", "lod1.slices/0.png"] {
+            assert_eq!(files.find(path), None, "{path}");
         }
-        let crossline = Slices.find(layer, Some(level), "crossline").unwrap().node;
-        let mut rest = Vec::new();
-        Slices.stream(layer, crossline, 1498, &mut |entry, next| {
-            rest.push((entry.name, next));
-            true
-        });
+        let rest = files.list(files.find("lod1.slices/crossline").unwrap(), 1498);
+        let rest: Vec<_> = rest.into_iter().map(|(item, next)| (files.1.name(item), next)).collect();
         assert_eq!(rest, [("1498.png".into(), 1499), ("1499.png".into(), 1500)]);
     }
 
     #[test]
     fn an_array_of_two_axes_is_one_picture() {
-        let open = dataset(&[&[30, 40], &[15, 20]]);
-        let layer = layer(&open);
-        let level = Slices.find(layer, None, "lod1.slices").unwrap().node;
-        let picture = Entry { node: level + 1, name: "0.png".into(), folder: false };
-        assert_eq!(entries(layer, Some(level)), [picture]);
-        assert_eq!((Slices.nodes(layer), Slices.parent(layer, level + 1)), (4, Some(level)));
-        assert!(Slices.content(layer, level + 1).unwrap().len() > 300);
+        let files = Files::of(&[&[30, 40], &[15, 20]]);
+        assert_eq!(
+            (files.names(""), files.names("lod1.slices")),
+            (vec!["lod0.slices".into(), "lod1.slices".into()], vec!["0.png".into()])
+        );
+        let (tree, picture) = (&files.1, files.find("lod1.slices/0.png").unwrap());
+        assert_eq!(tree.number(picture) - tree.number(files.find("").unwrap()), 4);
+        assert_eq!(tree.parent(picture), files.find("lod1.slices").unwrap());
+        assert!(!tree.is_folder(picture));
+        assert!(tree.content(&files.0, picture, Blocking::No).unwrap().unwrap().len() > 300);
     }
 
     #[test]
     fn pictures_that_are_too_large_are_not_listed() {
-        let open = dataset(&[&[2, 50_000, 60_000], &[1, 25_000, 30_000], &[1, 10_000, 15_000]]);
-        let layer = layer(&open);
-        let folders = |lod: &str| {
-            let level = Slices.find(layer, None, lod).unwrap().node;
-            entries(layer, Some(level)).into_iter().map(|entry| entry.name).collect::<Vec<_>>()
-        };
-        assert_eq!(folders("lod0.slices"), ["crossline", "sample"]);
-        assert_eq!(folders("lod2.slices"), ["inline", "crossline", "sample"]);
-        let level = Slices.find(layer, None, "lod0.slices").unwrap().node;
-        assert_eq!(Slices.find(layer, Some(level), "inline"), None);
-        let none = dataset(&[&[2, 3, 4, 5]]);
-        let layer = super::tests::layer(&none);
-        assert_eq!((Slices.nodes(layer), entries(layer, None)), (0, vec![]));
-        let many = dataset(&[&[1 << 34, 1, 1]]);
-        assert_eq!(Slices.nodes(super::tests::layer(&many)), 0);
+        let files = Files::of(&[&[2, 50_000, 60_000], &[1, 25_000, 30_000], &[1, 10_000, 15_000]]);
+        assert_eq!(files.names("lod0.slices"), ["crossline", "sample"]);
+        assert_eq!(files.names("lod2.slices"), ["inline", "crossline", "sample"]);
+        assert_eq!((files.find("lod0.slices/inline"), files.hidden()), (None, None));
+        for shape in [&[2, 3, 4, 5][..], &[1 << 34, 1, 1], &[0, 3, 4]] {
+            let files = Files::of(&[shape]);
+            assert!(files.names("").is_empty() && files.hidden().is_some(), "{shape:?}");
+        }
+    }
+
+    /// The sample with a number in C order.
+    fn sample(number: u64, dtype: Dtype) -> Vec<u8> {
+        let value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        match dtype {
+            Dtype::Float32 => ((value % 256) as f32).to_le_bytes().to_vec(),
+            _ => value.to_le_bytes()[..dtype.size()].to_vec(),
+        }
+    }
+
+    /// Reads bytes of a file; also returns how many samples were requested.
+    fn read(file: &Arc<SliceFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
+        let mut requested = 0;
+        let read = fixture::read(&Content::Computed(file.clone()), bytes, &mut |info, at| {
+            requested += 1;
+            sample(info.shape().linear_of(at), info.dtype)
+        });
+        (read.unwrap(), requested)
+    }
+
+    fn slice(shape: &[u64], dtype: Dtype, across: Option<(usize, u64)>, vertical: bool) -> Arc<SliceFile> {
+        let info = ArrayInfo { value_range: Some((0.0, 255.0)), ..zeros(shape, dtype).info().clone() };
+        let array: Arc<dyn Array> = Arc::new(Zeros(info));
+        let components = if shape.len() > 3 { 3 } else { 1 };
+        let axes = shape.len().min(3);
+        let is_labels = dtype == Dtype::UInt32;
+        let subject = Subject { axes, components, is_labels, vertical: vertical.then_some(axes - 1) };
+        Arc::new(SliceFile::new(&array, &subject, across).unwrap())
+    }
+
+    /// Returns the pixels of a slice, one after the other.
+    fn expected(file: &SliceFile) -> Vec<u8> {
+        let (info, plane) = (file.array.info(), file.plane);
+        let mut pixels = Vec::new();
+        let places = (0..plane.height()).flat_map(|row| (0..plane.width()).map(move |column| (row, column)));
+        for (row, column) in places {
+            let region = plane.rectangle(&(row..row + 1), &(column..column + 1)).region;
+            let first = info.shape().linear_of(&region.start);
+            let stored = (first..first + region.samples()).map(|number| sample(number, info.dtype));
+            match info.dtype {
+                Dtype::Float32 => pixels.extend(stored.map(|s| f32::from_le_bytes(s.try_into().unwrap()) as u8)),
+                Dtype::UInt32 => {
+                    pixels.extend(stored.map(|s| palettes::of_label(u32::from_le_bytes(s.try_into().unwrap()).into())));
+                }
+                _ => pixels.extend(stored.flat_map(|s| s.into_iter().rev())),
+            }
+        }
+        pixels
+    }
+
+    /// Slices whose rows are much shorter than a block, about as long, and longer.
+    fn slices() -> impl Strategy<Value = ((Vec<u64>, Dtype, usize), bool)> {
+        let shapes = vec![
+            (vec![2, 200, 400], Dtype::UInt8, 0),
+            (vec![200, 2, 200], Dtype::UInt16, 1),
+            (vec![170, 450, 2], Dtype::Float32, 2),
+            (vec![2, 90, 300, 3], Dtype::UInt8, 0),
+            (vec![40, 2, 300, 3], Dtype::UInt16, 1),
+            (vec![200, 2, 400], Dtype::UInt32, 1),
+            (vec![2, 1, 70_000], Dtype::UInt8, 0),
+            (vec![2, 66_000, 2], Dtype::Float32, 0),
+            (vec![1, 2, 40_000], Dtype::UInt16, 0),
+            (vec![300, 250], Dtype::Float32, 3),
+        ];
+        (prop::sample::select(shapes), any::<bool>())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+        #[test]
+        fn any_bytes_of_a_slice_are_those_of_the_whole(
+            ((shape, dtype, axis), vertical) in slices(),
+            ranges in prop::collection::vec((0.0..1.0f64, 1u64..200_000), 1..6),
+        ) {
+            let across = (shape.len() > 2).then(|| (axis, shape[axis] / 2));
+            let file = slice(&shape, dtype, across, vertical);
+            for block in (0..file.layout.blocks()).map(|number| file.layout.block(number)) {
+                let region = file.plane.rectangle(&block.rows, &block.columns).region;
+                prop_assert!(Region::whole(file.array.info().shape()).contains(&region));
+                prop_assert!(region.samples() * dtype.size() as u64 <= 1 << 19, "the request is bounded");
+            }
+            // the end comes first in half of the cases, so that checksums are missing
+            let end_first = ranges.len() % 2 == 0;
+            let last = (end_first).then(|| read(&file, file.len() - 20..file.len()).0);
+            let whole = read(&file, 0..file.len()).0;
+            prop_assert_eq!(whole.len() as u64, file.len());
+            if let Some(last) = last {
+                prop_assert_eq!(&*last, &whole[whole.len() - 20..]);
+            }
+            for (at, length) in ranges {
+                let start = (at * file.len() as f64) as u64;
+                let end = (start + length).min(file.len());
+                prop_assert!(read(&file, start..end).0 == whole[start as usize..end as usize], "{start}..{end}");
+            }
+            let decoded = decode(&whole);
+            prop_assert_eq!((decoded.width as u64, decoded.height as u64), (file.plane.width(), file.plane.height()));
+            prop_assert!(decoded.pixels == expected(&file));
+        }
+    }
+
+    #[test]
+    fn a_read_needs_the_samples_of_its_own_rows() {
+        let file = slice(&[3, 2000, 500], Dtype::UInt8, Some((0, 1)), false);
+        let row = file.layout.row_bytes();
+        let block = file.layout.block(5);
+        let middle = block.data().start;
+        assert_eq!(read(&file, middle + 10..middle + 20).1, 500);
+        assert_eq!(read(&file, middle + row - 1..middle + row + 1).1, 1000);
+        assert_eq!(read(&file, block.offset..middle).1, 0, "the head of a block needs none");
+        assert_eq!(read(&file, 0..50).1, 0, "the header needs none");
+        assert_eq!(read(&file, block.data().end..block.data().end + 1).1, 500 * (block.rows.end - block.rows.start));
+    }
+
+    #[test]
+    fn the_checksum_of_the_whole_is_computed_once() {
+        let all = 600 * 500;
+        for reads_front_first in [true, false] {
+            let file = slice(&[3, 600, 500], Dtype::UInt8, Some((0, 1)), false);
+            if reads_front_first {
+                assert_eq!(read(&file, 0..file.layout.suffix_at()).1, all);
+                assert_eq!(read(&file, file.len() - 28..file.len()).1, 0);
+            }
+            assert_eq!(read(&file, file.len() - 12..file.len()).1, 0, "IEND needs nothing");
+            read(&file, file.layout.block(2).chunk());
+            let of_block = file.layout.block(2).rows;
+            let rest = if reads_front_first { 0 } else { all - 500 * (of_block.end - of_block.start) };
+            assert_eq!(read(&file, file.len() - 20..file.len()).1, rest);
+            assert_eq!(read(&file, file.len() - 20..file.len()).1, 0);
+            // the same slice of the dataset after it was refreshed is another one
+            let again = slice(&[3, 600, 500], Dtype::UInt8, Some((0, 1)), false);
+            assert_eq!(again.fingerprint(), file.fingerprint());
+            assert_eq!(read(&again, file.len() - 20..file.len()).1, all);
+            let whole = slice(&[3, 600, 500], Dtype::UInt8, Some((0, 1)), false);
+            assert_eq!(read(&whole, 0..file.len()).1, all, "no block is read twice");
+        }
+    }
+
+    #[test]
+    fn slices_that_differ_have_different_fingerprints() {
+        let of = |dtype, index| slice(&[3, 20, 50], dtype, Some((0, index)), false).fingerprint();
+        assert_ne!(of(Dtype::UInt8, 0), of(Dtype::UInt8, 1));
+        assert_ne!(of(Dtype::UInt8, 0), of(Dtype::Float32, 0));
+        assert_eq!(of(Dtype::UInt8, 0), of(Dtype::UInt8, 0));
     }
 }

@@ -1,17 +1,19 @@
-//! Arrays and surveys for tests, and reads of files of traces without a reader.
+//! Arrays and surveys for tests, and reads of their files without a reader.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::survey_file;
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Census, FormatError, Layer};
 use crate::source::{Blocking, Source, SourceError};
-use crate::view::file::{ComputedFile, Samples};
-use crate::view::fixture;
 pub(crate) use crate::view::fixture::{Layers, dataset};
+use crate::view::segments::Content;
+use crate::view::tree::{Item, Tree};
+use crate::view::{LayerRef, View, fixture};
 use crate::volume::{
     Affine, ArrayInfo, Axis, Brick, BrickGrid, Coded, DatasetInfo, Dims, Dtype, Element, Geometry, Layout, NativeJson,
-    Plain, Region, StoredLength,
+    Plain, Region, Scaling, StoredLength,
 };
 
 /// An array whose samples are in memory. Bricks are constants where they can be, else plain and coded by turns.
@@ -83,7 +85,11 @@ impl Known {
             axes: axes.iter().map(axis).collect(),
             ..ArrayInfo::new(dtype, BrickGrid::aligned(shape, shape), shape)
         };
-        let bytes = shape.product().unwrap() as usize * dtype.size();
+        Self::of(info)
+    }
+
+    fn of(info: ArrayInfo) -> Self {
+        let bytes = info.shape().product().unwrap() as usize * info.dtype.size();
         let samples = (0..bytes as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8);
         Self { info, samples: samples.collect() }
     }
@@ -96,14 +102,17 @@ impl Known {
 
     /// Returns the samples of a region in C order.
     pub(crate) fn samples_in(&self, region: &Region) -> Vec<u8> {
-        let (shape, size) = (self.info.shape(), self.info.dtype.size());
         let sample = |number: u64| {
             let within = region.shape.index_of(number);
-            let index = Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
-            let at = shape.linear_of(&index) as usize * size;
-            self.samples[at..at + size].iter().copied()
+            self.sample(&Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]))
         };
-        (0..region.samples()).flat_map(sample).collect()
+        (0..region.samples()).flat_map(sample).copied().collect()
+    }
+
+    /// Returns the bytes of a sample.
+    fn sample(&self, at: &Dims) -> &[u8] {
+        let size = self.info.dtype.size();
+        &self.samples[self.info.shape().linear_of(at) as usize * size..][..size]
     }
 }
 
@@ -128,35 +137,68 @@ pub(crate) fn open(format: &'static str, geometry: Option<Geometry>, array: Know
     dataset(format, Layers(info, vec![layer], None))
 }
 
-/// Reads bytes of a file; `samples_of` has all samples of an array. Returns the bytes, and how many samples were read.
-pub(crate) fn try_read(
-    file: Arc<dyn ComputedFile>,
-    bytes: Range<u64>,
-    samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
-) -> Result<(Vec<u8>, u64), FormatError> {
+/// Names, first positions, steps and counts of three axes.
+pub(crate) type Axes = [(&'static str, f64, f64, u64); 3];
+
+pub(crate) const AXES: Axes = [("inline", 100.0, -2.0, 5), ("crossline", 2000.0, 3.0, 7), ("sample", -12.0, 4.0, 11)];
+
+/// Opens a survey with samples of [`Known::new`].
+pub(crate) fn survey(axes: &Axes, dtype: Dtype, scaling: Option<Scaling>) -> OpenDataset {
+    let mut array = Known::new(dtype, axes);
+    array.info.scaling = scaling;
+    open("zgy", Some(geometry()), array)
+}
+
+/// Returns a layer without views.
+pub(crate) fn layer(open: &OpenDataset, layer: usize) -> LayerRef<'_> {
+    LayerRef { open, layer, views: &[] }
+}
+
+/// Returns the names of the files in the folder of each layer. Each can be found, and no others of SEG-Y.
+pub(crate) fn names(open: &OpenDataset, views: &'static [&'static dyn View]) -> Vec<Vec<String>> {
+    let tree = Tree::new(open, views);
+    let list = |folder| {
+        let mut items = Vec::new();
+        tree.list(open, folder, 0, &mut |item, _| {
+            items.push(item);
+            true
+        });
+        items
+    };
+    let folders = list(Item::DATASET).into_iter().filter(|item| tree.is_folder(*item));
+    let names = |folder| {
+        let names: Vec<String> = list(folder).into_iter().map(|item| tree.name(item)).collect();
+        for name in ["lod0.sgy", "original.sgy"] {
+            let found = tree.find(open, folder, name, Blocking::No).unwrap();
+            assert_eq!(found.is_some(), names.iter().any(|listed| listed == name), "{name}");
+        }
+        names
+    };
+    folders.map(names).collect()
+}
+
+/// Reads bytes of a file that is made of some arrays. Returns them, and how many samples were read.
+pub(crate) fn try_read(content: &Content, bytes: Range<u64>, arrays: &[&Known]) -> Result<(Vec<u8>, u64), FormatError> {
     let mut total = 0;
-    let read = fixture::read(file, bytes, &mut |request| {
-        let (info, all) = (request.array.info(), samples_of(&*request.array));
-        let size = info.dtype.size();
-        let numbers: Vec<u64> = match &request.samples {
-            Samples::Range(range) => range.clone().collect(),
-            Samples::Box(region) => {
-                let index = |within: Dims| Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
-                (0..region.samples()).map(|n| info.shape().linear_of(&index(region.shape.index_of(n)))).collect()
-            }
-        };
-        assert!(!numbers.is_empty(), "no samples are requested");
-        total += numbers.len() as u64;
-        numbers.iter().flat_map(|number| &all[*number as usize * size..][..size]).copied().collect()
+    let read = fixture::read(content, bytes, &mut |info, at| {
+        total += 1;
+        arrays.iter().find(|known| known.info.id == info.id).unwrap().sample(at).to_vec()
     });
     Ok((read?, total))
 }
 
 /// Like [`try_read`], of bytes that can be read.
-pub(crate) fn read(
-    file: Arc<dyn ComputedFile>,
-    bytes: Range<u64>,
-    samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
-) -> (Vec<u8>, u64) {
-    try_read(file, bytes, samples_of).unwrap()
+pub(crate) fn read(content: &Content, bytes: Range<u64>, arrays: &[&Known]) -> (Vec<u8>, u64) {
+    try_read(content, bytes, arrays).unwrap()
+}
+
+/// Like [`read`], of a file of an array with samples of [`Known::new`].
+pub(crate) fn read_known(content: &Content, bytes: Range<u64>) -> (Vec<u8>, u64) {
+    read(content, bytes, &[&Known::of(content.array().unwrap().info().clone())])
+}
+
+/// Returns `lod0.sgy`.
+pub(crate) fn whole(open: &OpenDataset) -> Vec<u8> {
+    let content = survey_file::content(layer(open, 0)).unwrap();
+    read_known(&content, 0..content.len()).0
 }

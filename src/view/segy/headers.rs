@@ -1,22 +1,37 @@
 //! The headers of SEG-Y: text, binary, and those of traces.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use super::survey::Survey;
+use crate::view::LayerRef;
 use crate::view::headers::number;
-use crate::view::virtual_file::LayerRef;
 use crate::volume::{Axis, Dtype};
 
-/// Bytes of the header.
-pub(crate) const TEXT_HEADER_BYTES: usize = LINES * LINE_BYTES;
+/// Bytes before the first trace.
+pub(super) const HEADERS: u64 = (TEXT_HEADER_BYTES + BINARY_HEADER_BYTES) as u64;
+/// Bytes of a trace header.
+pub(super) const TRACE_HEADER: u64 = TRACE_HEADER_BYTES as u64;
+
+const TEXT_HEADER_BYTES: usize = LINES * LINE_BYTES;
+const BINARY_HEADER_BYTES: usize = 400;
+const TRACE_HEADER_BYTES: usize = 240;
+
+/// Returns the samples of `size` bytes in an area of a file that have some of `bytes`, which begin in it: their own bytes,
+/// and their numbers in the area.
+pub(super) fn samples_in(bytes: &Range<u64>, area: &Range<u64>, size: u64) -> (Range<u64>, Range<u64>) {
+    let first = (bytes.start - area.start) / size;
+    let end = (bytes.end.min(area.end) - area.start).div_ceil(size);
+    (area.start + first * size..area.start + end * size, first..end)
+}
 
 const LINES: usize = 40;
 const LINE_BYTES: usize = 80;
 /// Characters of a line after its number: `C 1 `, `C40 `.
 const TEXT_BYTES: usize = LINE_BYTES - 4;
 
-/// Returns the header of a layer, in EBCDIC.
-pub(crate) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
+/// Returns the textual header of a layer, in EBCDIC.
+pub(super) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
     let mut lines = text(layer, survey);
     // the standard's own last lines
     lines.resize(LINES - 2, String::new());
@@ -119,17 +134,12 @@ impl Lines {
     }
 }
 
-/// Bytes of the header.
-pub(crate) const BINARY_HEADER_BYTES: usize = 400;
-
-/// Bytes of the file before the header; the standard numbers bytes from the beginning of the file.
-const BEFORE: usize = 3200;
-
-/// Returns the header of a survey.
-pub(crate) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
+/// Returns the binary header of a survey.
+pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     let mut header = [0; BINARY_HEADER_BYTES];
     let mut put = |byte: usize, value: &[u8]| {
-        let at = byte - 1 - BEFORE;
+        // the standard numbers bytes from the beginning of the file
+        let at = byte - 1 - TEXT_HEADER_BYTES;
         header[at..at + value.len()].copy_from_slice(value);
     };
     let samples = survey.samples;
@@ -150,7 +160,7 @@ pub(crate) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     // horizontally stacked
     put(3229, &4i16.to_be_bytes());
     // metres or feet
-    put(3255, &survey.measurement_system().to_be_bytes());
+    put(3255, &survey.measurement_system.to_be_bytes());
     put(3501, &0x0100u16.to_be_bytes());
     // all traces have one length
     put(3503, &1i16.to_be_bytes());
@@ -159,11 +169,8 @@ pub(crate) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     header
 }
 
-/// Bytes of a header.
-pub(crate) const TRACE_HEADER_BYTES: usize = 240;
-
 /// Returns the header of trace `number`, counted from 0 in the order of the file.
-pub(crate) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BYTES] {
+pub(super) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BYTES] {
     let mut header = [0; TRACE_HEADER_BYTES];
     let mut put = |byte: usize, value: &[u8]| header[byte - 1..byte - 1 + value.len()].copy_from_slice(value);
     let trace = survey.trace(number);
@@ -217,17 +224,21 @@ const OF_LATIN_1: [u8; 256] = [
 ];
 
 /// The byte of a blank.
-pub(crate) const BLANK: u8 = OF_LATIN_1[b' ' as usize];
+const BLANK: u8 = OF_LATIN_1[b' ' as usize];
 
 /// Returns the byte of a printable character; that of a question mark for one that the code does not have.
-pub(crate) fn byte(character: char) -> u8 {
+pub(super) fn byte(character: char) -> u8 {
     let latin_1 = u8::try_from(u32::from(character)).ok().filter(|_| !character.is_control());
     OF_LATIN_1[usize::from(latin_1.unwrap_or(b'?'))]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::{self, AXES, Known, geometry};
     use super::*;
+    use crate::volume::{Geometry, Scaling};
+
+    const TRACE: usize = 240 + 11 * 4;
 
     #[test]
     fn letters_digits_and_punctuation() {
@@ -242,5 +253,152 @@ mod tests {
     #[test]
     fn what_the_code_does_not_have_is_a_question_mark() {
         assert_eq!("\n\u{1b}λ".chars().map(byte).collect::<Vec<_>>(), [0x6f; 3]);
+    }
+
+    /// The big-endian number of `length` bytes at a byte that the standard numbers from 1.
+    fn field(of: &[u8], byte: usize, length: usize) -> i64 {
+        let number = of[byte - 1..byte - 1 + length].iter().fold(0i64, |number, byte| number << 8 | i64::from(*byte));
+        let bits = 64 - 8 * length as u32;
+        number << bits >> bits
+    }
+
+    #[test]
+    fn fields_are_at_their_bytes() {
+        let open = fixture::survey(&AXES, Dtype::Float32, None);
+        let whole = fixture::whole(&open);
+        assert_eq!(whole.len(), 3600 + 35 * TRACE);
+        // byte, length, value; whatever is not named is 0
+        let binary = [
+            (3205, 4, 1),
+            (3209, 4, 1),
+            (3213, 2, 1),
+            (3217, 2, 4000),
+            (3219, 2, 4000),
+            (3221, 2, 11),
+            (3223, 2, 11),
+            (3225, 2, 5),
+            (3227, 2, 1),
+            (3229, 2, 4),
+            (3255, 2, 1),
+            (3501, 2, 0x0100),
+            (3503, 2, 1),
+            (3505, 2, 0),
+        ];
+        check(&whole[..3600], 3200, &binary);
+        for (number, inline, crossline, x, y) in [
+            (0, 100, 2000, 43_196_475, 634_856_525),
+            (1, 100, 2003, 43_195_250, 634_856_825),
+            (7, 98, 2000, 43_196_825, 634_857_738),
+            (34, 92, 2018, 43_190_525, 634_863_175),
+        ] {
+            let trace = [
+                (1, 4, number + 1),
+                (5, 4, number + 1),
+                (9, 4, inline),
+                (21, 4, crossline),
+                (29, 2, 1),
+                (37, 4, 0),
+                (69, 2, 1),
+                (71, 2, -100),
+                (73, 4, x),
+                (77, 4, y),
+                (81, 4, x),
+                (85, 4, y),
+                (89, 2, 1),
+                (109, 2, -12),
+                (115, 2, 11),
+                (117, 2, 4000),
+                (181, 4, x),
+                (185, 4, y),
+                (189, 4, inline),
+                (193, 4, crossline),
+            ];
+            check(&whole[3600 + number as usize * TRACE..][..240], 0, &trace);
+        }
+    }
+
+    /// Checks the fields of a header from byte `before` on, and that all other bytes are 0.
+    fn check(header: &[u8], before: usize, fields: &[(usize, usize, i64)]) {
+        let mut others = header.to_vec();
+        for &(byte, length, value) in fields {
+            assert_eq!(field(header, byte, length), value, "byte {byte}");
+            others[byte - 1..byte - 1 + length].fill(0);
+        }
+        assert!(others[before..].iter().all(|byte| *byte == 0), "there is another field");
+    }
+
+    #[test]
+    fn the_textual_header_says_where_it_comes_from() {
+        let scaling = Scaling { no_value: Some(7.0), ..Scaling::of_codes(0.25, -3.0) };
+        let mut array = Known::new(Dtype::Int16, &AXES);
+        (array.info.scaling, array.info.no_value, array.info.value_range) =
+            (Some(scaling), Some(7.0), Some((-1.5, 2.0)));
+        let system = "PROJCS[".to_owned() + &"λ".repeat(500);
+        let open = fixture::open("zgy", Some(Geometry { coordinate_system: Some(system), ..geometry() }), array);
+        let whole = fixture::whole(&open);
+        let decoded = decode(&whole[..3200]);
+        let lines: Vec<&str> = decoded.as_bytes().chunks(80).map(|line| str::from_utf8(line).unwrap()).collect();
+        for (at, line) in lines.iter().enumerate() {
+            assert!(line.starts_with(&format!("C{:>2} ", at + 1)), "{line}");
+        }
+        let text: Vec<&str> = lines.iter().map(|line| line[4..].trim_end()).collect();
+        for expected in [
+            concat!("VOLFS ", env!("CARGO_PKG_VERSION"), ": LOD 0 OF A VOLUME AS SEG-Y"),
+            "DATASET: north.zgy",
+            "LAYER: amplitude, FORMAT: ZGY",
+            "SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS INT16",
+            "VALUE RANGE: -1.5 TO 2",
+            "VALUE = STORED * 0.25 + -3",
+            "SAMPLES WITHOUT A VALUE (STORED AS 7) ARE 0",
+            "INLINES: 5 FROM 100 STEP -2",
+            "CROSSLINES: 7 FROM 2000 STEP 3",
+            "SAMPLES OF A TRACE (SAMPLE): 11 FROM -12 ms STEP 4000 us",
+            "ORDER OF TRACES: CROSSLINES FASTEST, 35 TRACES",
+            "CDP X AND Y: m, ROUNDED TO 0.01 (SCALAR -100)",
+            "LAST TRACE AT X 431905.25 Y 6348631.75",
+            "INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)",
+        ] {
+            assert!(text.contains(&expected), "{expected} is not in {text:#?}");
+        }
+        assert!(text.iter().any(|line| line.starts_with("COORDINATE SYSTEM: PROJCS[???")));
+        assert_eq!(text[38..], ["SEG Y REV1", "END TEXTUAL HEADER"]);
+    }
+
+    /// Decodes the letters, digits and marks of EBCDIC that the header has.
+    fn decode(bytes: &[u8]) -> String {
+        let of = |byte: &u8| (' '..='~').find(|character| super::byte(*character) == *byte);
+        bytes.iter().map(|byte| of(byte).unwrap()).collect()
+    }
+
+    #[test]
+    fn names_that_are_long_take_more_lines_and_leave_the_last_ones() {
+        let mut open = fixture::survey(&AXES, Dtype::Float32, None);
+        open.name = "a".repeat(255);
+        assert_eq!(decode(&fixture::whole(&open)[..3200]).matches("aaaaaa").count(), 41);
+        open.name = "a".repeat(9000);
+        assert!(decode(&fixture::whole(&open)[..3200]).trim_end().ends_with("C40 END TEXTUAL HEADER"));
+    }
+
+    #[test]
+    fn crosslines_may_come_first() {
+        let [inlines, crosslines, samples] = AXES;
+        let open = fixture::survey(&[crosslines, inlines, samples], Dtype::Float32, None);
+        let whole = fixture::whole(&open);
+        for (number, inline, crossline, x) in
+            [(0, 100, 2000, 43_196_475), (1, 98, 2000, 43_196_825), (5, 100, 2003, 43_195_250)]
+        {
+            let header = &whole[3600 + number * TRACE..][..240];
+            assert_eq!([189, 193, 181].map(|byte| field(header, byte, 4)), [inline, crossline, x], "{number}");
+        }
+        assert!(decode(&whole[..3200]).contains("ORDER OF TRACES: INLINES FASTEST"));
+    }
+
+    #[test]
+    fn without_positions_there_are_zeros() {
+        let array = Known::new(Dtype::Float32, &AXES);
+        let whole = fixture::whole(&fixture::open("vds", None, array));
+        assert_eq!([71, 89].map(|byte| field(&whole[3600..], byte, 2)), [1, 1]);
+        assert_eq!([181, 185, 73].map(|byte| field(&whole[3600..], byte, 4)), [0; 3]);
+        assert!(decode(&whole[..3200]).contains("CDP X AND Y: UNKNOWN"));
     }
 }

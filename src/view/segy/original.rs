@@ -1,19 +1,16 @@
-//! `original.sgy`: the SEG-Y file that a dataset was imported from.
+//! `original.sgy`: the SEG-Y file that a dataset was imported from, byte for byte.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::headers;
-use super::survey_file::write_samples;
-use super::traces::{
-    BrickValues, LiveTraces, MAX_POSITIONS, Next, TraceCounts, TraceOrder, ranks, spread, spread_of_full,
-};
-use crate::format::{Array, FormatError, SegyImport, SegySample};
-use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::view::file::{ComputedFile, Content, ReadSteps, SampleRequest, Samples, Step};
-use crate::view::virtual_file::{Entry, LayerRef, View};
-use crate::volume::Dims;
+use super::headers::{HEADERS, TRACE_HEADER, samples_in};
+use super::traces::{LiveTraces, MAX_POSITIONS, Place, TraceCounts, count};
+use crate::format::{Array, FormatError, Layer, SegyImport, SegySample};
+use crate::sync::Mutex;
+use crate::view::entry::{Entry, File};
+use crate::view::segments::{ComputedFile, Content, NextSegment, Segment};
+use crate::view::{LayerRef, View};
 
 const NAME: &str = "original.sgy";
 
@@ -25,33 +22,24 @@ impl View for OriginalSegy {
         Some("segy")
     }
 
-    fn nodes(&self, layer: LayerRef<'_>) -> u64 {
-        u64::from(matches!(original(layer), Some(Ok(_))))
-    }
-
-    fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-        if folder.is_none() && is_shown(layer) {
-            add(Entry { node: 0, name: NAME.to_owned(), folder: false });
-        }
-    }
-
-    fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
-        let is_there = folder.is_none() && name == NAME && is_shown(layer);
-        is_there.then(|| Entry { node: 0, name: NAME.to_owned(), folder: false })
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        let file = || File::new(NAME, content).blocking().shown_if(is_shown).into();
+        matches!(Original::of(layer), Some(Ok(_))).then(file).into_iter().collect()
     }
 
     fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
         known(layer)?.err().map(|reason| (NAME.to_owned(), reason))
     }
+}
 
-    /// Counts the traces, at the first time.
-    fn content(&self, layer: LayerRef<'_>, _node: u64) -> Result<Content, FormatError> {
-        let absent = || FormatError::Unsupported("it does not come from a SEG-Y file".into());
-        let (import, arrays) = original(layer).ok_or_else(absent)?.map_err(FormatError::Unsupported)?;
-        let count = || count(import, &*arrays.traces, &*arrays.headers);
-        let counts = TraceCounts::known_or(&*arrays.traces, count)?;
-        Ok(Content::Computed(Arc::new(OriginalFile::new(import.clone(), arrays, counts)?)))
-    }
+/// Counts the traces, at the first time.
+fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
+    let absent = || FormatError::Unsupported("it does not come from a SEG-Y file".into());
+    let original = Original::of(layer).ok_or_else(absent)?.map_err(FormatError::Unsupported)?;
+    let count = || count(&original.import, &*original.traces, &*original.headers);
+    let counts = TraceCounts::known_or(&*original.traces, count)?;
+    original.check_length(&counts).map_err(FormatError::Unsupported)?;
+    Ok(Content::Computed(Arc::new(OriginalFile { original, counts })))
 }
 
 fn is_shown(layer: LayerRef<'_>) -> bool {
@@ -61,431 +49,143 @@ fn is_shown(layer: LayerRef<'_>) -> bool {
 /// Returns whether the file is shown, or why it is not, by all that is known so far: once its traces have been counted,
 /// it may turn out that some were lost.
 fn known(layer: LayerRef<'_>) -> Option<Result<(), String>> {
-    let original = original(layer)?;
-    Some(original.and_then(|(import, arrays)| match TraceCounts::known(&*arrays.traces) {
-        Some(counts) => check_length(import, &arrays, &counts),
+    let known = |original: Original| match TraceCounts::known(&*original.traces) {
+        Some(counts) => original.check_length(&counts),
         None => Ok(()),
-    }))
-}
-
-/// Returns what the file of a layer is made of, or why it cannot be made; `None` if the layer is not the one with the
-/// samples of a SEG-Y file.
-fn original(layer: LayerRef<'_>) -> Option<Result<(&SegyImport, Arrays), String>> {
-    let import = match layer.open.dataset.segy_import()? {
-        Ok(import) if import.samples == layer.layer => import,
-        // the samples are in the first layer
-        Err(reason) if layer.layer == 0 => return Some(Err(reason.to_owned())),
-        _ => return None,
     };
-    Some(arrays(layer, import).map(|arrays| (import, arrays)))
+    Some(Original::of(layer)?.and_then(known))
 }
 
-fn arrays(layer: LayerRef<'_>, import: &SegyImport) -> Result<Arrays, String> {
-    let layers = layer.open.dataset.layers();
-    let finest = |number: usize| layers.get(number).and_then(|layer| layer.levels.first()).map(Arc::clone);
-    let arrays = [import.samples, import.traces, import.trace_headers].map(finest);
-    let [Some(samples), Some(traces), Some(headers)] = arrays else { return Err("a layer is not there".into()) };
-    let positions = traces.info().shape().product().unwrap_or(u64::MAX);
-    if positions > MAX_POSITIONS {
-        return Err(format!("it has room for {positions} traces, which are too many"));
-    }
-    check_size(import, &*samples, positions)?;
-    Ok(Arrays { samples, traces, headers })
+/// What the file is made of.
+struct Original {
+    import: SegyImport,
+    /// The arrays at LOD 0: the samples, whether there is a trace, and the headers of the traces.
+    samples: Arc<dyn Array>,
+    traces: Arc<dyn Array>,
+    headers: Arc<dyn Array>,
+    /// The bytes of a trace with its header.
+    trace_bytes: u64,
 }
 
-/// Checks whether the file can have had as many bytes as the import says.
-fn check_size(import: &SegyImport, samples: &dyn Array, positions: u64) -> Result<(), String> {
-    let Some(bytes) = import.file_bytes else { return Ok(()) };
-    let trace = trace_bytes(import, samples);
-    match bytes.checked_sub(HEADERS) {
-        Some(traces) if traces % trace == 0 && traces / trace <= positions => Ok(()),
-        Some(traces) if traces % trace == 0 => {
-            Err(format!("the file had {} traces, and there is room for {positions}", traces / trace))
+impl Original {
+    /// Returns what the file of a layer is made of, or why it cannot be made; `None` if the layer is not the one with the
+    /// samples of a SEG-Y file.
+    fn of(layer: LayerRef<'_>) -> Option<Result<Self, String>> {
+        match layer.open.dataset.segy_import()? {
+            Ok(import) if import.samples == layer.layer => Some(Self::new(import, layer.open.dataset.layers())),
+            // the samples are in the first layer
+            Err(reason) if layer.layer == 0 => Some(Err(reason.to_owned())),
+            _ => None,
         }
-        _ => Err(format!("the file had {bytes} bytes, which are no whole number of traces of {trace} bytes")),
     }
-}
 
-/// Bytes before the first trace.
-pub(crate) const HEADERS: u64 = (headers::TEXT_HEADER_BYTES + headers::BINARY_HEADER_BYTES) as u64;
-
-/// Bytes of a trace header.
-pub(crate) const TRACE_HEADER: u64 = headers::TRACE_HEADER_BYTES as u64;
-
-/// The arrays that a file is made of, at LOD 0.
-#[derive(Clone)]
-pub(crate) struct Arrays {
-    /// The samples.
-    pub samples: Arc<dyn Array>,
-    /// Whether there is a trace.
-    pub traces: Arc<dyn Array>,
-    /// The headers of the traces.
-    pub headers: Arc<dyn Array>,
-}
-
-/// The file.
-pub(crate) struct OriginalFile {
-    pub(super) import: SegyImport,
-    pub(super) arrays: Arrays,
-    pub(super) counts: Arc<TraceCounts>,
-}
-
-impl OriginalFile {
-    /// Creates the file.
-    pub(crate) fn new(import: SegyImport, arrays: Arrays, counts: Arc<TraceCounts>) -> Result<Self, FormatError> {
-        check_length(&import, &arrays, &counts).map_err(FormatError::Unsupported)?;
-        Ok(Self { import, arrays, counts })
+    fn new(import: &SegyImport, layers: &[Layer]) -> Result<Self, String> {
+        let finest = |number: usize| layers.get(number).and_then(|layer| layer.levels.first()).map(Arc::clone);
+        let arrays = [import.samples, import.traces, import.trace_headers].map(finest);
+        let [Some(samples), Some(traces), Some(headers)] = arrays else { return Err("a layer is not there".into()) };
+        let positions = traces.info().shape().product().unwrap_or(u64::MAX);
+        if positions > MAX_POSITIONS {
+            return Err(format!("it has room for {positions} traces, which are too many"));
+        }
+        let count = samples.info().shape().last().copied().unwrap_or(0);
+        let trace_bytes = TRACE_HEADER.saturating_add(count.saturating_mul(import.sample.size() as u64));
+        if let Some(bytes) = import.file_bytes {
+            let of_traces = bytes.checked_sub(HEADERS).filter(|bytes| bytes % trace_bytes == 0);
+            let count = of_traces.map(|bytes| bytes / trace_bytes).ok_or_else(|| {
+                format!("the file had {bytes} bytes, which are no whole number of traces of {trace_bytes} bytes")
+            })?;
+            if count > positions {
+                return Err(format!("the file had {count} traces, and there is room for {positions}"));
+            }
+        }
+        Ok(Self { import: import.clone(), samples, traces, headers, trace_bytes })
     }
 
     /// Returns the bytes of the file.
-    pub(super) fn length(&self) -> u64 {
-        length(&self.import, &*self.arrays.samples, &self.counts)
+    fn length(&self, counts: &TraceCounts) -> u64 {
+        counts.traces().saturating_mul(self.trace_bytes).saturating_add(HEADERS)
     }
 
-    /// Returns the samples of a trace.
-    pub(super) fn samples(&self) -> u64 {
-        self.arrays.samples.info().shape().last().copied().unwrap_or(0)
-    }
-
-    /// Returns the bytes of a trace with its header.
-    pub(super) fn trace_bytes(&self) -> u64 {
-        trace_bytes(&self.import, &*self.arrays.samples)
-    }
-}
-
-/// Checks that a file has as many bytes as the import says.
-pub(crate) fn check_length(import: &SegyImport, arrays: &Arrays, counts: &TraceCounts) -> Result<(), String> {
-    let bytes = length(import, &*arrays.samples, counts);
-    match import.file_bytes {
-        Some(had) if had != bytes => {
-            Err(format!("original.sgy: the file had {had} bytes, but the traces that the import kept have {bytes}"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn length(import: &SegyImport, samples: &dyn Array, counts: &TraceCounts) -> u64 {
-    counts.traces().saturating_mul(trace_bytes(import, samples)).saturating_add(HEADERS)
-}
-
-/// Returns the bytes of a trace with its header.
-pub(crate) fn trace_bytes(import: &SegyImport, samples: &dyn Array) -> u64 {
-    let count = samples.info().shape().last().copied().unwrap_or(0);
-    TRACE_HEADER.saturating_add(count.saturating_mul(import.sample.size() as u64))
-}
-
-/// Where trace headers have the number of the trace, in the line or in the file.
-const NUMBERS: [u64; 2] = [0, 4];
-
-/// How many parts of the survey have a trace that is looked at: with few traces, and holes between them, a wrong order
-/// may have the same numbers by chance.
-const PARTS: u64 = 24;
-
-/// Counts the traces of a file in its order: that in which the traces are numbered, if they are; else the one that the
-/// import names; else that of the arrays. May wait.
-pub(crate) fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
-    let all = traces.info().shape();
-    let shape = Dims::from_fn(all.len().saturating_sub(1), |axis| all[axis]);
-    let otherwise = match import.sorted_by.filter(|axis| *axis < shape.len()) {
-        Some(axis) => TraceOrder::sorted_by(shape, axis),
-        None => TraceOrder::of_arrays(shape),
-    };
-    let stored = TraceCounts::count(traces, TraceOrder::of_arrays(shape))?;
-    let is_full = stored.is_full();
-    let probes = if is_full { spread_of_full(shape, PARTS) } else { spread(traces, shape, PARTS)? };
-    let numbers = probes.iter().map(|index| numbers(headers, index, import.little_headers));
-    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-    let probes = Probes { traces, is_full, probes, numbers };
-    let orders = TraceOrder::all(shape);
-    // the order of the arrays is the usual one: the others are not counted if it fits
-    let (first, others) = orders.split_at(1);
-    let found = match probes.find(first)? {
-        None => probes.find(others)?,
-        found => found,
-    };
-    let order = found.unwrap_or(otherwise);
-    if order.is_of_arrays() || is_full { Ok(stored.in_order(order)) } else { TraceCounts::count(traces, order) }
-}
-
-/// Traces that are looked at.
-struct Probes<'a> {
-    traces: &'a dyn Array,
-    /// Whether there is a trace at every position.
-    is_full: bool,
-    /// Their indexes, and the numbers in their headers.
-    probes: Vec<Dims>,
-    numbers: Vec<[i64; 2]>,
-}
-
-impl Probes<'_> {
-    /// Returns the first of some orders in which the traces have these numbers.
-    fn find(&self, orders: &[TraceOrder]) -> Result<Option<TraceOrder>, FormatError> {
-        let numbers = &self.numbers;
-        // traces without numbers fit none, and one trace fits all
-        let is_numbered = |field: &usize| numbers.windows(2).any(|pair| pair[0][*field] != pair[1][*field]);
-        let fields: Vec<usize> = (0..NUMBERS.len()).filter(is_numbered).collect();
-        if fields.is_empty() {
-            return Ok(None);
-        }
-        let fits = |ranks: &[u64], field: usize| {
-            let first = numbers[0][field] - ranks[0] as i64;
-            ranks.iter().zip(numbers).all(|(rank, number)| number[field] - *rank as i64 == first)
-        };
-        let ranks = match self.is_full {
-            true => orders.iter().map(|order| self.probes.iter().map(|at| order.number_of(at)).collect()).collect(),
-            false => ranks(self.traces, orders, &self.probes)?,
-        };
-        let fitting = orders.iter().zip(&ranks).find(|(_, ranks)| fields.iter().any(|field| fits(ranks, *field)));
-        Ok(fitting.map(|(order, _)| *order))
-    }
-}
-
-/// Returns the numbers in the header of a trace.
-fn numbers(headers: &dyn Array, index: &Dims, little: bool) -> Result<[i64; 2], FormatError> {
-    let grid = &headers.info().grid;
-    let first = Dims::from_fn(index.len() + 1, |axis| index.get(axis).copied().unwrap_or(0));
-    let brick = BrickValues::read(headers, &Dims::from_fn(first.len(), |axis| grid.brick_of(axis, first[axis])))?;
-    if brick.owned.end(index.len()) < NUMBERS[1] + 4 {
-        return Err(FormatError::Unsupported("its bricks of trace headers are parts of headers".into()));
-    }
-    let values = brick.row(&first, index.len());
-    Ok(NUMBERS.map(|field| {
-        let bytes = [0, 1, 2, 3].map(|byte| values.value(field + byte));
-        i64::from(if little { i32::from_le_bytes(bytes) } else { i32::from_be_bytes(bytes) })
-    }))
-}
-
-/// Bytes of traces that are read in a step, if they are more than one.
-const PART: u64 = 1 << 20;
-
-/// A read in progress.
-pub(crate) struct OriginalRead {
-    file: Arc<OriginalFile>,
-    /// The bytes of the read.
-    bytes: Range<u64>,
-    /// The reply, filled up to byte `at` of the file.
-    out: Option<Buffer>,
-    at: u64,
-    traces: LiveTraces,
-    /// What was requested last.
-    requested: Requested,
-}
-
-/// What a read has requested.
-enum Requested {
-    Nothing,
-    /// Which of these positions have traces.
-    Look {
-        positions: Range<u64>,
-        is_backwards: bool,
-    },
-    /// The headers of traces.
-    Headers(Traces),
-    /// Their samples.
-    Samples(Traces),
-}
-
-/// Traces side by side, and the bytes of the file that are read of them.
-#[derive(Clone)]
-struct Traces {
-    positions: Range<u64>,
-    /// The number of the first in the file.
-    first: u64,
-    bytes: Range<u64>,
-    /// Whether the values that come are those of the last trace first.
-    is_backwards: bool,
-}
-
-impl OriginalRead {
-    /// Begins a read.
-    pub(crate) fn new(file: Arc<OriginalFile>, bytes: Range<u64>) -> Self {
-        let first = bytes.start.saturating_sub(HEADERS) / file.trace_bytes();
-        let traces = LiveTraces::new(&file.counts, first);
-        Self { at: bytes.start, file, bytes, out: None, traces, requested: Requested::Nothing }
-    }
-
-    /// Returns a request for values of positions side by side, and whether they come backwards.
-    fn request(&self, array: &Arc<dyn Array>, positions: &Range<u64>, values: (u64, u64)) -> (Step, bool) {
-        let order = self.file.counts.order();
-        let count = positions.end - positions.start;
-        let all = array.info().shape().last().copied().unwrap_or(1);
-        let (samples, is_backwards) = if order.is_of_arrays() {
-            (Samples::Range(positions.start * all + values.0..(positions.end - 1) * all + values.1), false)
-        } else {
-            // a box has the same values of all of its traces
-            let values = if count > 1 { (0, all) } else { values };
-            let (region, is_backwards) = order.region(positions.start, count, values);
-            (Samples::Box(region), is_backwards)
-        };
-        (Step::Read(SampleRequest { array: Arc::clone(array), samples }), is_backwards)
-    }
-
-    /// Goes on after what was requested: `None` if all bytes are there.
-    fn next(&mut self, out: &mut [u8]) -> Option<Step> {
-        if self.at < HEADERS {
-            let headers = &self.file.import.headers[self.at as usize..];
-            let headers = &headers[..headers.len().min(out.len())];
-            out[..headers.len()].copy_from_slice(headers);
-            self.at += headers.len() as u64;
-        }
-        if self.at >= self.bytes.end {
-            return None;
-        }
-        let trace_bytes = self.file.trace_bytes();
-        let first = (self.at - HEADERS) / trace_bytes;
-        let last = (self.bytes.end - HEADERS).div_ceil(trace_bytes);
-        let most = (last - first).min((PART / trace_bytes).max(1));
-        Some(match self.traces.find(&self.file.counts, first, most) {
-            Next::Traces(positions) => {
-                let begin = HEADERS + first * trace_bytes;
-                let end = begin + (positions.end - positions.start) * trace_bytes;
-                let bytes = self.at..end.min(self.bytes.end);
-                self.request_traces(Traces { positions, first, bytes, is_backwards: false })
+    /// Checks that the file has as many bytes as the import says.
+    fn check_length(&self, counts: &TraceCounts) -> Result<(), String> {
+        let bytes = self.length(counts);
+        match self.import.file_bytes {
+            Some(had) if had != bytes => {
+                Err(format!("original.sgy: the file had {had} bytes, but the traces that the import kept have {bytes}"))
             }
-            Next::Look(positions) => {
-                let (step, is_backwards) = self.request(&self.file.arrays.traces, &positions, (0, 1));
-                self.requested = Requested::Look { positions, is_backwards };
-                step
-            }
-            Next::End => Step::Failed(FormatError::Damaged("there are fewer traces than there were".into())),
-        })
-    }
-
-    /// Requests headers, or samples if no header is read.
-    fn request_traces(&mut self, traces: Traces) -> Step {
-        let within = |byte: u64| (byte - HEADERS) % self.file.trace_bytes();
-        let count = traces.positions.end - traces.positions.start;
-        if count == 1 && within(traces.bytes.start) >= TRACE_HEADER {
-            return self.request_samples(traces);
+            _ => Ok(()),
         }
-        let (step, is_backwards) = self.request(&self.file.arrays.headers, &traces.positions, (0, TRACE_HEADER));
-        self.requested = Requested::Headers(Traces { is_backwards, ..traces });
-        step
     }
+}
 
-    /// Requests the samples of traces.
-    fn request_samples(&mut self, traces: Traces) -> Step {
-        let values = self.values(&traces);
-        let (step, is_backwards) = self.request(&self.file.arrays.samples, &traces.positions, values);
-        self.requested = Requested::Samples(Traces { is_backwards, ..traces });
-        step
-    }
+/// The file.
+struct OriginalFile {
+    original: Original,
+    counts: Arc<TraceCounts>,
+}
 
-    /// Returns the first sample that is read of the first trace, and the end of those that are read of the last.
-    fn values(&self, traces: &Traces) -> (u64, u64) {
-        let (trace_bytes, size) = (self.file.trace_bytes(), self.file.import.sample.size() as u64);
-        let within = |byte: u64, trace: u64| (byte - HEADERS - trace * trace_bytes).saturating_sub(TRACE_HEADER);
-        let last = traces.first + (traces.positions.end - traces.positions.start) - 1;
-        (within(traces.bytes.start, traces.first) / size, within(traces.bytes.end, last).div_ceil(size))
-    }
-
-    /// Writes what came of traces: their headers, or their samples. Returns false if a sample cannot be told.
-    fn write(&self, traces: &Traces, came: &[u8], out: &mut [u8], is_header: bool) -> bool {
-        let (file, trace_bytes) = (&self.file, self.file.trace_bytes());
-        let count = traces.positions.end - traces.positions.start;
-        let array = if is_header { &file.arrays.headers } else { &file.arrays.samples };
-        let stored_size = array.info().dtype.size();
-        let (size, all) = if is_header { (1, TRACE_HEADER) } else { (file.import.sample.size(), file.samples()) };
-        let values = if is_header { (0, TRACE_HEADER) } else { self.values(traces) };
-        // of boxes of several traces all values came, of others those that are needed
-        let skipped = if file.counts.order().is_of_arrays() || count == 1 { values.0 } else { 0 };
-        let mut is_told = true;
-        for at in 0..count {
-            let begin = HEADERS + (traces.first + at) * trace_bytes;
-            let area = if is_header { begin..begin + TRACE_HEADER } else { begin + TRACE_HEADER..begin + trace_bytes };
-            let here = area.start.max(traces.bytes.start)..area.end.min(traces.bytes.end);
-            if here.is_empty() {
-                continue;
+impl OriginalFile {
+    /// Returns the segment with the first of some bytes: the headers of the file, the header of a trace, or its samples.
+    fn segment(&self, bytes: &Range<u64>, traces: &Arc<Mutex<LiveTraces>>) -> Segment {
+        let Original { import, trace_bytes, .. } = &self.original;
+        let Some(at) = bytes.start.checked_sub(HEADERS) else { return Segment::Bytes(0, Arc::clone(&import.headers)) };
+        let (trace, order) = (at / trace_bytes, self.counts.order());
+        let place = traces.lock().find(trace);
+        let position = match place {
+            Place::At(position) => position,
+            Place::Unknown(positions) => {
+                let (values, traces) = (order.samples(&self.original.traces, &positions, &(0..1)), Arc::clone(traces));
+                let look = move |values: &[u8], _: &mut [u8]| {
+                    traces.lock().saw(positions, values);
+                    Ok(())
+                };
+                return Segment::Samples(bytes.start..bytes.start, values, Some(Box::new(look)));
             }
-            let to = &mut out[(here.start - self.bytes.start) as usize..(here.end - self.bytes.start) as usize];
-            let (from, skip) = ((here.start - area.start) / size as u64, (here.start - area.start) as usize % size);
-            let place = if traces.is_backwards { count - 1 - at } else { at };
-            let number = (place * all + from - skipped) as usize;
-            let samples = (skip + to.len()).div_ceil(size);
-            let Some(stored) = came.get(number * stored_size..(number + samples) * stored_size) else { return false };
-            is_told &= write_samples((stored_size, size), stored, skip, to, |stored, to| {
-                if is_header {
-                    to.copy_from_slice(stored);
-                    return true;
-                }
-                convert(file.import.sample, file.import.little_samples, stored, to)
-            });
-        }
-        is_told
+            Place::Nowhere => {
+                return Segment::Failed(FormatError::Damaged("there are fewer traces than there were".into()));
+            }
+        };
+        let header = HEADERS + trace * trace_bytes;
+        let body = header + TRACE_HEADER;
+        let (array, area, sample) = match bytes.start < body {
+            true => (&self.original.headers, header..body, SegySample::UInt8),
+            false => (&self.original.samples, body..header + trace_bytes, import.sample),
+        };
+        let (bytes, values) = samples_in(bytes, &area, sample.size() as u64);
+        let little = import.little_samples;
+        let convert = move |stored: &[u8], out: &mut [u8]| match convert(sample, little, stored, out) {
+            true => Ok(()),
+            false => Err(FormatError::Unsupported(format!(
+                "original.sgy: of a sample in trace {} it is not known which number of the file it was, since float32 \
+                 does not hold all",
+                trace + 1
+            ))),
+        };
+        let samples = order.samples(array, &(position..position + 1), &values);
+        Segment::Samples(bytes, samples, Some(Box::new(convert)))
     }
 }
 
 impl ComputedFile for OriginalFile {
     fn len(&self) -> u64 {
-        self.length()
+        self.original.length(&self.counts)
     }
 
     fn array(&self) -> &Arc<dyn Array> {
-        &self.arrays.samples
+        &self.original.samples
     }
 
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.import.headers.hash(&mut hasher);
-        (self.import.sample.size(), self.import.little_samples, self.counts.traces()).hash(&mut hasher);
+        let import = &self.original.import;
+        import.headers.hash(&mut hasher);
+        (import.sample.size(), import.little_samples, self.counts.traces()).hash(&mut hasher);
         hasher.finish()
     }
 
-    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
-        Box::new(OriginalRead::new(self, bytes))
-    }
-}
-
-impl ReadSteps for OriginalRead {
-    fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory> {
-        let mut out = match self.out.take() {
-            Some(out) => out,
-            None => buffers.take_reply((self.bytes.end - self.bytes.start) as usize)?,
-        };
-        let came = samples.as_deref().unwrap_or_default();
-        let step = match std::mem::replace(&mut self.requested, Requested::Nothing) {
-            Requested::Headers(traces) => {
-                self.write(&traces, came, &mut out, true);
-                let (first, last) = self.values(&traces);
-                let count = traces.positions.end - traces.positions.start;
-                if count == 1 && first >= last {
-                    self.at = traces.bytes.end;
-                    None
-                } else {
-                    Some(self.request_samples(traces))
-                }
-            }
-            Requested::Samples(traces) => {
-                if !self.write(&traces, came, &mut out, false) {
-                    let (first, count) = (traces.first + 1, traces.positions.end - traces.positions.start);
-                    let last = first + count - 1;
-                    let why = format!(
-                        "original.sgy: of a sample in traces {first} to {last} it is not known which number of the \
-                         file it was, since float32 does not hold all"
-                    );
-                    return Ok(Step::Failed(FormatError::Unsupported(why)));
-                }
-                self.at = traces.bytes.end;
-                None
-            }
-            Requested::Look { positions, is_backwards } => {
-                let mut live = came.to_vec();
-                if is_backwards {
-                    live.reverse();
-                }
-                self.traces.saw(positions, live);
-                None
-            }
-            Requested::Nothing => None,
-        };
-        let done = (self.at - self.bytes.start) as usize;
-        match step.or_else(|| self.next(&mut out[done..])) {
-            Some(step) => {
-                self.out = Some(out);
-                Ok(step)
-            }
-            None => Ok(Step::Done(out)),
-        }
+    fn segments(self: Arc<Self>) -> NextSegment {
+        let traces = Arc::new(Mutex::new(LiveTraces::new(&self.counts)));
+        Box::new(move |bytes| self.segment(&bytes, &traces))
     }
 }
 
@@ -494,7 +194,7 @@ const EXACT: f32 = 16_777_216.0;
 
 /// Writes the samples of the file that were stored as these. Returns false if one of them cannot be told: its value
 /// does not occur in the type, or stands for several values of it.
-pub(crate) fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> bool {
+fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> bool {
     match sample {
         SegySample::Ibm => each(stored, out, |v| ibm(u32::from_le_bytes(v)).map(u32::to_be_bytes)),
         SegySample::Float => always(stored, out, |v: [u8; 4]| if little { v } else { swapped(v) }),
@@ -571,7 +271,12 @@ fn ibm(bits: u32) -> Option<u32> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::fixture::{Known, Layers, dataset, layer, names, read, try_read};
+    use super::super::traces::TraceOrder;
     use super::*;
+    use crate::catalog::OpenDataset;
+    use crate::view::entry::files_of_level;
+    use crate::volume::{DatasetInfo, Dims, Dtype, NativeJson};
 
     /// The value of a number of IBM.
     fn value(number: u32) -> f64 {
@@ -649,5 +354,241 @@ mod tests {
                 prop_assert_eq!(value(number), f64::from(f32::from_bits(bits)));
             }
         }
+    }
+
+    /// A survey that comes from a SEG-Y file.
+    struct Survey {
+        import: SegyImport,
+        samples: Arc<Known>,
+        traces: Arc<Known>,
+        headers: Arc<Known>,
+    }
+
+    /// Creates a grid of traces of `count` samples, of which those are there for which `is_live` holds.
+    fn survey(grid: Dims, count: u64, sample: SegySample, is_live: impl Fn(u64) -> bool) -> Survey {
+        let with = |dtype, last: u64| {
+            let mut axes: Vec<_> = grid.iter().map(|count| ("line", 1.0, 1.0, *count)).collect();
+            axes.push(("last", 0.0, 1.0, last));
+            // bricks that do not fit, and that hold whole traces
+            let step = Dims::from_fn(axes.len(), |axis| if axis == grid.len() { last } else { 2 });
+            Known::new(dtype, &axes).in_bricks(step)
+        };
+        let dtype = match sample.size() {
+            1 => Dtype::UInt8,
+            2 => Dtype::UInt16,
+            _ => Dtype::Float32,
+        };
+        let mut traces = with(Dtype::UInt8, 1);
+        (0..).zip(&mut traces.samples).for_each(|(number, live)| *live = u8::from(is_live(number)) * 3);
+        let import = SegyImport {
+            headers: (0..3600u32).map(|n| (n % 251) as u8).collect(),
+            sample,
+            little_headers: false,
+            little_samples: false,
+            samples: 0,
+            traces: 1,
+            trace_headers: 2,
+            sorted_by: None,
+            file_bytes: None,
+        };
+        let headers = Arc::new(with(Dtype::UInt8, 240));
+        Survey { import, samples: Arc::new(with(dtype, count)), traces: Arc::new(traces), headers }
+    }
+
+    impl Survey {
+        fn arrays(&self) -> [&Known; 3] {
+            [&self.samples, &self.traces, &self.headers]
+        }
+
+        fn layers(&self) -> Vec<Layer> {
+            let arrays = [&self.samples, &self.traces, &self.headers].map(|array| -> Arc<dyn Array> { array.clone() });
+            let layer = |array| Layer { name: "a".into(), levels: vec![array], native: NativeJson::new() };
+            arrays.map(layer).into()
+        }
+
+        /// Returns the whole file with the traces in an order, made trace by trace.
+        fn made(&self, grid: Dims, order: &TraceOrder) -> Vec<u8> {
+            let mut made = self.import.headers.to_vec();
+            let mut positions: Vec<(u64, u64)> =
+                (0..order.positions()).map(|at| (order.number_of(&grid.index_of(at)), at)).collect();
+            positions.sort_unstable();
+            for (_, at) in positions.into_iter().filter(|(_, at)| self.traces.samples[*at as usize] != 0) {
+                made.extend(&self.headers.samples[at as usize * 240..][..240]);
+                let bytes = self.samples.samples.len() / self.traces.samples.len();
+                let stored = &self.samples.samples[at as usize * bytes..][..bytes];
+                match self.import.sample {
+                    SegySample::Float => made.extend(stored.chunks(4).flat_map(|v| v.iter().rev())),
+                    SegySample::Int16 => made.extend(stored.chunks(2).flat_map(|v| [v[1] ^ 0x80, v[0]])),
+                    _ => made.extend(stored.iter().map(|v| v ^ 0x80)),
+                }
+            }
+            made
+        }
+
+        fn file(&self, counts: TraceCounts) -> Content {
+            let original = Original::new(&self.import, &self.layers()).unwrap();
+            Content::Computed(Arc::new(OriginalFile { original, counts: Arc::new(counts) }))
+        }
+    }
+
+    fn sample() -> impl Strategy<Value = SegySample> {
+        prop::sample::select(vec![SegySample::Float, SegySample::Int16, SegySample::Int8])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn any_range_of_bytes_is_that_of_the_whole_file(
+            grid in prop::collection::vec(1u64..6, 1..4), count in 1u64..9, sample in sample(), seed in any::<u64>(),
+            holes in 0u64..4, block in 1u64..9, order in any::<prop::sample::Index>(),
+            ends in [any::<prop::sample::Index>(), any::<prop::sample::Index>()],
+        ) {
+            let grid = Dims::from_slice(&grid).unwrap();
+            // from none to three quarters of all
+            let is_live = |at: u64| (at + 1).wrapping_mul(seed | 1) >> 33 & 3 >= holes;
+            let survey = survey(grid, count, sample, is_live);
+            let orders = TraceOrder::all(grid);
+            let order = orders[order.index(orders.len())];
+            let whole = survey.made(grid, &order);
+            let file = survey.file(TraceCounts::count_in_blocks(&*survey.traces, order, block).unwrap());
+            prop_assert_eq!(file.len(), whole.len() as u64);
+            let mut ends = ends.map(|end| end.index(whole.len() + 1));
+            ends.sort_unstable();
+            for range in [ends[0]..ends[1], 0..whole.len()].into_iter().filter(|range| !range.is_empty()) {
+                let bytes = range.start as u64..range.end as u64;
+                let (got, _) = read(&file, bytes, &survey.arrays());
+                prop_assert!(got == whole[range.clone()], "{range:?} of {order:?}");
+            }
+        }
+
+        #[test]
+        fn the_order_is_found_by_the_numbers_of_traces(
+            grid in prop::collection::vec(1u64..7, 1..4), seed in any::<u64>(), first in -3i64..1000,
+            order in any::<prop::sample::Index>(), field in prop::sample::select(vec![0usize, 4]), little in any::<bool>(),
+            is_full in any::<bool>(),
+        ) {
+            let grid = Dims::from_slice(&grid).unwrap();
+            let is_live = |at: u64| is_full || (at + 1).wrapping_mul(seed | 1) >> 33 & 3 > 0;
+            let mut survey = survey(grid, 1, SegySample::Int8, is_live);
+            let orders = TraceOrder::all(grid);
+            let order = orders[order.index(orders.len())];
+            let headers = Arc::get_mut(&mut survey.headers).unwrap();
+            let mut positions: Vec<(u64, usize)> =
+                (0..order.positions()).map(|at| (order.number_of(&grid.index_of(at)), at as usize)).collect();
+            positions.sort_unstable();
+            let live = positions.iter().filter(|(_, at)| survey.traces.samples[*at] != 0);
+            for (number, (_, at)) in (first..).zip(live) {
+                let number = number as i32;
+                let bytes = if little { number.to_le_bytes() } else { number.to_be_bytes() };
+                headers.samples[at * 240 + field..][..4].copy_from_slice(&bytes);
+            }
+            survey.import.little_headers = little;
+            let counts = count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
+            // two orders may be the same for what there is
+            prop_assert!(survey.made(grid, counts.order()) == survey.made(grid, &order), "{:?}", counts.order());
+        }
+    }
+
+    #[test]
+    fn without_numbers_the_import_tells_the_order() {
+        let grid = Dims::from([3, 4]);
+        let mut survey = survey(grid, 2, SegySample::Int8, |_| true);
+        Arc::get_mut(&mut survey.headers).unwrap().samples.fill(7);
+        let order = |import: &SegyImport| *count(import, &*survey.traces, &*survey.headers).unwrap().order();
+        assert_eq!(order(&survey.import), TraceOrder::of_arrays(grid));
+        for (axis, sorted) in
+            [(0, TraceOrder::of_arrays(grid)), (1, TraceOrder::sorted_by(grid, 1)), (9, TraceOrder::of_arrays(grid))]
+        {
+            assert_eq!(order(&SegyImport { sorted_by: Some(axis), ..survey.import.clone() }), sorted);
+        }
+    }
+
+    #[test]
+    fn a_file_without_traces_has_its_headers() {
+        let survey = survey([3, 4].into(), 2, SegySample::Float, |_| false);
+        let counts = count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
+        let file = survey.file(counts);
+        assert_eq!(file.len(), 3600);
+        assert_eq!(read(&file, 10..3600, &[]).0, survey.import.headers[10..]);
+    }
+
+    #[test]
+    fn samples_are_read_only_where_they_are_needed() {
+        let survey = survey([30, 40].into(), 500, SegySample::Int16, |at| at % 7 != 3);
+        let counts = TraceCounts::count(&*survey.traces, TraceOrder::of_arrays([30, 40].into())).unwrap();
+        let file = survey.file(counts);
+        let read = |from, to| read(&file, from..to, &survey.arrays()).1;
+        let trace = |number: u64| 3600 + number * 1240;
+        assert_eq!(read(0, 3600), 0);
+        // which traces there are is looked up in the rest of a block
+        let positions = 1024 + 176;
+        assert!(read(trace(5), trace(5) + 240) <= 240 + positions);
+        assert!(read(trace(5) + 240, trace(5) + 242) <= 1 + positions);
+        assert!(read(trace(5) + 1240, trace(7) + 250) <= 240 + 500 + 240 + 5 + positions);
+    }
+
+    #[test]
+    fn a_sample_that_may_have_been_several_fails_the_read_that_touches_it() {
+        let mut survey = survey([2, 3].into(), 4, SegySample::Int32, |_| true);
+        let samples = &mut Arc::get_mut(&mut survey.samples).unwrap().samples;
+        samples.chunks_mut(4).for_each(|sample| sample.copy_from_slice(&100f32.to_le_bytes()));
+        samples[5 * 16 + 4..][..4].copy_from_slice(&16_777_216f32.to_le_bytes());
+        let file = survey.file(TraceCounts::count(&*survey.traces, TraceOrder::of_arrays([2, 3].into())).unwrap());
+        let read = |from, to| try_read(&file, from..to, &survey.arrays());
+        let bad = 3600 + 5 * 256 + 240 + 4;
+        assert!(read(0, bad).is_ok() && read(bad + 4, file.len()).is_ok());
+        assert_eq!(read(bad - 4, bad).unwrap().0, 100i32.to_be_bytes());
+        for range in [(bad, bad + 1), (bad + 3, bad + 4), (0, file.len())] {
+            let error = read(range.0, range.1).unwrap_err().to_string();
+            assert!(error.contains("float32 does not hold all"), "{error}");
+        }
+    }
+
+    /// Opens a dataset of three layers.
+    fn open(survey: &Survey, import: Result<SegyImport, String>) -> OpenDataset {
+        dataset("vds", Layers(DatasetInfo::default(), survey.layers(), Some(import)))
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_not_shown() {
+        let survey = survey([2, 3].into(), 4, SegySample::Int8, |at| at != 4);
+        let traces = |count: u64| 3600 + count * 244;
+        let with = |bytes| Ok(SegyImport { file_bytes: bytes, ..survey.import.clone() });
+        for (import, reason) in [
+            (Err("it was lossy".to_owned()), "it was lossy"),
+            (with(Some(traces(5) + 1)), "no whole number of traces"),
+            (with(Some(100)), "no whole number of traces"),
+            (with(Some(traces(7))), "the file had 7 traces, and there is room for 6"),
+            (Ok(SegyImport { traces: 5, ..survey.import.clone() }), "a layer is not there"),
+        ] {
+            let open = open(&survey, import);
+            assert_eq!(names(&open, &[&OriginalSegy]), [[""; 0]; 3]);
+            let (name, why) = OriginalSegy.hidden(layer(&open, 0)).unwrap();
+            assert!(name == "original.sgy" && why.contains(reason), "{why}");
+            assert_eq!(OriginalSegy.hidden(layer(&open, 1)), None);
+            assert!(content(layer(&open, 0)).is_err());
+        }
+        for bytes in [None, Some(traces(5))] {
+            let open = open(&survey, with(bytes));
+            assert_eq!(names(&open, &[&OriginalSegy]), [&["original.sgy"][..], &[], &[]]);
+            assert_eq!(content(layer(&open, 0)).unwrap().len(), traces(5));
+            let shown = LayerRef { views: &[&OriginalSegy], ..layer(&open, 0) };
+            assert_eq!((OriginalSegy.hidden(shown), files_of_level(shown, 0)), (None, vec![]));
+        }
+    }
+
+    #[test]
+    fn a_file_that_has_lost_traces_is_shown_until_they_are_counted() {
+        let survey = survey([2, 3].into(), 4, SegySample::Int8, |at| at != 4);
+        let open = open(&survey, Ok(SegyImport { file_bytes: Some(3600 + 6 * 244), ..survey.import.clone() }));
+        let layer = layer(&open, 0);
+        assert_eq!(names(&open, &[&OriginalSegy])[0], ["original.sgy"]);
+        let Err(error) = content(layer) else { panic!("it is made") };
+        assert!(error.to_string().contains("the file had 5064 bytes, but the traces that the import kept have 4820"));
+        assert_eq!(names(&open, &[&OriginalSegy])[0], [""; 0]);
+        assert!(OriginalSegy.hidden(layer).unwrap().1.contains("4820"));
+        // inode numbers do not depend on what is known
+        assert_eq!(OriginalSegy.entries(layer).len(), 1);
     }
 }

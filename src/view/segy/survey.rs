@@ -1,9 +1,9 @@
-//! What a layer needs to be a SEG-Y file: three axes of a survey, in integers.
+//! What a layer is as a survey of SEG-Y: its lines, samples and positions, in integers.
 
 use std::sync::Arc;
 
 use crate::format::Array;
-use crate::view::virtual_file::LayerRef;
+use crate::view::LayerRef;
 use crate::volume::{Affine, ArrayInfo, Axis, Geometry};
 
 /// The names of the axes of a survey: inlines and crosslines, or what stands for them.
@@ -23,8 +23,8 @@ pub(crate) struct Survey {
     pub samples: SampleAxis,
     /// The world coordinates, if they are known.
     pub world: Option<World>,
-    /// Whether lengths are in feet.
-    feet: bool,
+    /// The code of the measurement system: 1 metres, 2 feet.
+    pub measurement_system: i16,
 }
 
 /// The numbers of inlines or crosslines.
@@ -72,9 +72,9 @@ impl Survey {
         let lines = if inline_first { [first.count, second.count] } else { [second.count, first.count] };
         let world = World::of(geometry, lines);
         let horizontal = geometry.filter(|geometry| geometry.horizontal_kind == "length");
-        let feet = horizontal
-            .map_or(samples.unit == SampleUnit::Feet, |geometry| (0.3..0.31).contains(&geometry.horizontal_factor));
-        Ok(Self { array, axes, inline_first, samples, world, feet })
+        let is_feet = |geometry: &Geometry| (0.3..0.31).contains(&geometry.horizontal_factor);
+        let measurement_system = if horizontal.map_or(samples.unit == SampleUnit::Feet, is_feet) { 2 } else { 1 };
+        Ok(Self { array, axes, inline_first, samples, world, measurement_system })
     }
 
     /// Returns how many traces there are.
@@ -86,11 +86,6 @@ impl Survey {
     pub(crate) fn lines(&self) -> [Lines; 2] {
         let [first, second] = self.axes;
         if self.inline_first { [first, second] } else { [second, first] }
-    }
-
-    /// Returns the code of the measurement system: 1 metres, 2 feet.
-    pub(crate) fn measurement_system(&self) -> i16 {
-        if self.feet { 2 } else { 1 }
     }
 
     /// Returns a trace by its number in C order of the array.
@@ -283,109 +278,5 @@ impl World {
     /// Returns what the coordinates are rounded to, in their own unit.
     pub(crate) fn rounding(&self) -> f64 {
         1.0 / self.factor
-    }
-}
-
-#[cfg(test)]
-mod sample_axis_tests {
-    use super::*;
-
-    fn of(count: u64, first: f64, step: f64, kind: &'static str, factor: f64) -> Result<SampleAxis, String> {
-        let axis = Axis { name: "sample".into(), unit: None, first, step, count, spatial: true };
-        let geometry = Geometry { vertical_kind: kind, vertical_factor: factor, ..Geometry::default() };
-        SampleAxis::of(&axis, Some(&geometry))
-    }
-
-    #[test]
-    fn units_are_those_of_the_standard() {
-        use SampleUnit::Feet;
-        use SampleUnit::Metres;
-        use SampleUnit::Milliseconds;
-        use SampleUnit::Unknown;
-        for (kind, factor, first, step, (delay, interval, unit)) in [
-            ("two-way time", 1e-3, -12.0, 4.0, (-12, 4000, Milliseconds)),
-            ("time", 1.0, 0.5, 0.002, (500, 2000, Milliseconds)),
-            ("depth", 1.0, 1500.0, 5.0, (1500, 5000, Metres)),
-            ("depth", 1000.0, 1.5, 0.005, (1500, 5000, Metres)),
-            ("depth", 0.3048, 100.0, 12.5, (100, 12500, Feet)),
-            ("depth", 1200.0 / 3937.0, 100.0, 12.5, (100, 12500, Feet)),
-            ("unknown", 1.0, 7.0, 2.0, (7, 2000, Unknown)),
-            ("time", 1e-3, 0.0, f64::from(0.1f32), (0, 100, Milliseconds)),
-        ] {
-            let expected = SampleAxis { count: 9, interval, delay, unit };
-            assert_eq!(of(9, first, step, kind, factor), Ok(expected), "{kind} {factor}");
-        }
-        let axis = Axis { name: "x".into(), unit: Some("ms".into()), first: 0.0, step: 4.0, count: 1, spatial: true };
-        assert_eq!(SampleAxis::of(&axis, None).unwrap().unit, Milliseconds);
-    }
-
-    #[test]
-    fn what_integers_cannot_say_is_refused() {
-        assert!(of(65535, 0.0, 4.0, "time", 1e-3).is_ok());
-        let refused = |count, first, step| of(count, first, step, "time", 1e-3).unwrap_err();
-        assert_eq!(refused(65536, 0.0, 4.0), "a trace has 65536 samples, and SEG-Y has 65535 at most");
-        let apart = "us apart, and SEG-Y has whole numbers from 1 to 65535";
-        assert_eq!(refused(9, 0.0, 1.25e-2), format!("its samples are 12.5 {apart}"));
-        for step in [10.0 / 3.0, 65.536, -4.0, 0.0, f64::NAN, f64::INFINITY] {
-            assert!(refused(9, 0.0, step).ends_with(apart), "{step}");
-        }
-        for first in [0.5, 40_000.0, -32_769.0, f64::NAN] {
-            assert!(refused(9, first, 4.0).contains("whole numbers of 16 bits"), "{first}");
-        }
-        // one sample is no distance from another
-        assert_eq!(of(1, 5.0, 0.0, "time", 1e-3).unwrap().interval, 0);
-    }
-}
-
-#[cfg(test)]
-mod world_tests {
-    use super::*;
-
-    fn of(origin: [f64; 2], kind: &'static str, factor: f64) -> Option<World> {
-        let map = Affine { origin, steps: [[3.0, 12.25], [-12.25, 3.004]] };
-        let geometry = Geometry {
-            index_to_world: Some(map),
-            horizontal_kind: kind,
-            horizontal_factor: factor,
-            ..Geometry::default()
-        };
-        World::of(Some(&geometry), [101, 201])
-    }
-
-    #[test]
-    fn centimetres_are_kept_where_they_fit() {
-        let world = of([431_964.75, 6_348_565.25], "length", 1.0).unwrap();
-        assert_eq!((world.scalar, world.unit, world.rounding()), (-100, 1, 0.01));
-        assert_eq!(world.position([0, 0]), [43_196_475, 634_856_525]);
-        assert_eq!(world.position([2, 3]), [43_193_400, 634_859_876]);
-        assert_eq!(of([1.0, 2.0], "length", 1.0).unwrap().scalar, -100);
-    }
-
-    #[test]
-    fn the_extent_chooses_the_scalar() {
-        for (y, scalar, shown) in [
-            (21_470_000.0, -100, 2_147_000_000),
-            (-21_474_900.0, -10, -214_749_000),
-            (2e8, -10, 2_000_000_000),
-            (2e9, 1, 2_000_000_000),
-            (-2.1e10, 10, -2_100_000_000),
-            (2.1e13, 10_000, 2_100_000_000),
-        ] {
-            let world = of([0.0, y], "length", 1.0).unwrap();
-            assert_eq!((world.scalar, world.position([0, 0])[1]), (scalar, shown), "{y}");
-        }
-        // the far corner does not fit, although the first does
-        assert_eq!(of([0.0, 21_474_836.0], "length", 1.0).unwrap().scalar, -10);
-        for y in [3e13, f64::NAN, f64::INFINITY] {
-            assert_eq!(of([0.0, y], "length", 1.0), None, "{y}");
-        }
-        assert_eq!(World::of(Some(&Geometry::default()), [2, 2]), None);
-    }
-
-    #[test]
-    fn angles_are_degrees() {
-        let world = of([36_000.0, 18_000.36], "angle", 1.0).unwrap();
-        assert_eq!((world.scalar, world.unit, world.position([0, 0])), (-10_000, 3, [100_000, 50_001]));
-        assert_eq!(of([10.0, 5.0], "angle", 3600.0).unwrap().position([0, 0]), [100_000, 50_000]);
     }
 }

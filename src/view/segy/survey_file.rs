@@ -1,95 +1,82 @@
-//! A survey as a SEG-Y file: headers are computed, samples are requested and turned into big-endian float32.
+//! `lod0.sgy`: a layer as a SEG-Y file of big-endian float32, if its axes are those of a survey, in integers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::headers;
+use super::headers::{self, HEADERS, TRACE_HEADER, samples_in};
 use super::survey::Survey;
 use crate::format::{Array, FormatError};
-use crate::memory::{Buffer, BufferPool, OutOfMemory};
 use crate::view::convert::{Form, to_float32};
-use crate::view::file::{ComputedFile, Content, ReadSteps, SampleRequest, Samples, Step};
-use crate::view::virtual_file::{Entry, LayerRef, View};
+use crate::view::entry::{Entry, File};
+use crate::view::segments::{ComputedFile, Content, NextSegment, Samples, Segment};
+use crate::view::{LayerRef, View};
 
-/// Bytes before the first trace.
-const HEADERS: u64 = (headers::TEXT_HEADER_BYTES + headers::BINARY_HEADER_BYTES) as u64;
+const NAME: &str = "lod0.sgy";
+
+/// The formats of surveys.
+const FORMATS: [&str; 2] = ["zgy", "vds"];
+
+/// The view of LOD 0.
+pub(crate) struct SurveySegy;
+
+impl View for SurveySegy {
+    fn name(&self) -> Option<&'static str> {
+        Some("segy")
+    }
+
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
+        is_shown.then(|| File::new(NAME, content).into()).into_iter().collect()
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
+        survey.err().map(|reason| (NAME.to_owned(), reason))
+    }
+}
+
+pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
+    let survey = Survey::of(layer).map_err(FormatError::Unsupported)?;
+    let headers = [&headers::text_header(layer, &survey)[..], &headers::binary_header(&survey)].concat();
+    Ok(Content::Computed(Arc::new(SurveyFile { survey, headers: headers.into() })))
+}
 
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
 
-/// Bytes of the file that are made at a time.
-const PART: u64 = 1 << 20;
-
 /// A survey as a file.
-pub(crate) struct SurveyFile {
+struct SurveyFile {
     survey: Survey,
     /// The textual and the binary header.
-    headers: Vec<u8>,
+    headers: Arc<[u8]>,
 }
 
 impl SurveyFile {
-    /// Creates the file of a layer.
-    pub(crate) fn new(layer: LayerRef<'_>, survey: Survey) -> Self {
-        let mut headers = headers::text_header(layer, &survey);
-        headers.extend(headers::binary_header(&survey));
-        Self { survey, headers }
-    }
-
     /// Returns the bytes of a trace with its header.
     fn trace_bytes(&self) -> u64 {
-        headers::TRACE_HEADER_BYTES as u64 + u64::from(self.survey.samples.count) * SAMPLE
+        TRACE_HEADER + u64::from(self.survey.samples.count) * SAMPLE
     }
 
-    /// Returns how many samples lie wholly before a byte of the file, or how many do so at least partly.
-    fn samples_before(&self, byte: u64, partly: bool) -> u64 {
-        let (trace_bytes, count) = (self.trace_bytes(), u64::from(self.survey.samples.count));
-        let body = byte.saturating_sub(HEADERS);
-        let within = (body % trace_bytes).saturating_sub(headers::TRACE_HEADER_BYTES as u64);
-        let samples = if partly { within.div_ceil(SAMPLE) } else { within / SAMPLE };
-        body / trace_bytes * count + samples
-    }
-
-    /// Returns the samples, as linear indexes in C order, of which `bytes` have at least one byte.
-    fn samples_of(&self, bytes: &Range<u64>) -> Range<u64> {
-        self.samples_before(bytes.start, false)..self.samples_before(bytes.end, true)
-    }
-
-    /// Writes `bytes` of the file to `out`, which is as long. `stored` are the samples that these bytes have.
-    fn write(&self, bytes: &Range<u64>, stored: &[u8], out: &mut [u8]) {
-        let info = self.survey.array.info();
-        let mut stored = stored;
-        let (mut at, mut out) = (bytes.start, out);
-        if let Some(headers) = self.headers.get(at.min(HEADERS) as usize..) {
-            let headers = &headers[..headers.len().min(out.len())];
-            let (to, rest) = out.split_at_mut(headers.len());
-            to.copy_from_slice(headers);
-            (at, out) = (at + headers.len() as u64, rest);
+    fn segment(&self, bytes: &Range<u64>) -> Segment {
+        let Some(at) = bytes.start.checked_sub(HEADERS) else { return Segment::Bytes(0, Arc::clone(&self.headers)) };
+        let trace = at / self.trace_bytes();
+        let header = HEADERS + trace * self.trace_bytes();
+        let body = header + TRACE_HEADER..header + self.trace_bytes();
+        if bytes.start < body.start {
+            return Segment::Bytes(header, headers::trace_header(&self.survey, trace).into());
         }
-        let form = Form { no_value: info.no_value, void: 0.0, big_endian: true };
-        while !out.is_empty() {
-            let (trace, within) = ((at - HEADERS) / self.trace_bytes(), (at - HEADERS) % self.trace_bytes());
-            if within < headers::TRACE_HEADER_BYTES as u64 {
-                let header = headers::trace_header(&self.survey, trace);
-                let header = &header[within as usize..];
-                let header = &header[..header.len().min(out.len())];
-                let (to, rest) = out.split_at_mut(header.len());
-                to.copy_from_slice(header);
-                (at, out) = (at + header.len() as u64, rest);
-                continue;
-            }
-            let rest_of_trace = (self.trace_bytes() - within) as usize;
-            let (to, rest) = out.split_at_mut(rest_of_trace.min(out.len()));
-            at += to.len() as u64;
-            let skip = (within - headers::TRACE_HEADER_BYTES as u64) as usize % SAMPLE as usize;
-            let samples = (skip + to.len()).div_ceil(SAMPLE as usize);
-            let (here, after) = stored.split_at((samples * info.dtype.size()).min(stored.len()));
-            write_samples((info.dtype.size(), SAMPLE as usize), here, skip, to, |stored, to| {
-                to_float32(info.dtype, info.scaling, form, stored, to);
-                true
-            });
-            (stored, out) = (after, rest);
-        }
+        let (bytes, samples) = samples_in(bytes, &body, SAMPLE);
+        let before = trace * u64::from(self.survey.samples.count);
+        let array = &self.survey.array;
+        let (dtype, scaling, no_value) = (array.info().dtype, array.info().scaling, array.info().no_value);
+        let form = Form { no_value, void: 0.0, big_endian: true };
+        let convert = move |stored: &[u8], out: &mut [u8]| {
+            to_float32(dtype, scaling, form, stored, out);
+            Ok(())
+        };
+        let samples = Samples::range(array, before + samples.start..before + samples.end);
+        Segment::Samples(bytes, samples, Some(Box::new(convert)))
     }
 }
 
@@ -112,121 +99,234 @@ impl ComputedFile for SurveyFile {
         hasher.finish()
     }
 
-    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
-        Box::new(SurveyRead { part: bytes.start..bytes.start, file: self, bytes, out: None })
+    fn segments(self: Arc<Self>) -> NextSegment {
+        Box::new(move |bytes| self.segment(&bytes))
     }
 }
 
-/// A read in progress.
-struct SurveyRead {
-    file: Arc<SurveyFile>,
-    /// All bytes of the read.
-    bytes: Range<u64>,
-    /// Those whose samples were requested last.
-    part: Range<u64>,
-    /// The reply, filled up to the beginning of the part.
-    out: Option<Buffer>,
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-impl ReadSteps for SurveyRead {
-    fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory> {
-        let mut out = match self.out.take() {
-            Some(out) => out,
-            None => buffers.take_reply((self.bytes.end - self.bytes.start) as usize)?,
+    use super::super::fixture::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, whole};
+    use super::super::survey::*;
+    use super::*;
+    use crate::catalog::OpenDataset;
+    use crate::view::json;
+    use crate::view::segments::ArrayFile;
+    use crate::volume::{Affine, Axis, Dtype, Geometry, Scaling};
+
+    fn sample_axis(count: u64, first: f64, step: f64, kind: &'static str, factor: f64) -> Result<SampleAxis, String> {
+        let axis = Axis { name: "sample".into(), unit: None, first, step, count, spatial: true };
+        let geometry = Geometry { vertical_kind: kind, vertical_factor: factor, ..Geometry::default() };
+        SampleAxis::of(&axis, Some(&geometry))
+    }
+
+    #[test]
+    fn units_are_those_of_the_standard() {
+        use SampleUnit::{Feet, Metres, Milliseconds, Unknown};
+        for (kind, factor, first, step, (delay, interval, unit)) in [
+            ("two-way time", 1e-3, -12.0, 4.0, (-12, 4000, Milliseconds)),
+            ("time", 1.0, 0.5, 0.002, (500, 2000, Milliseconds)),
+            ("depth", 1.0, 1500.0, 5.0, (1500, 5000, Metres)),
+            ("depth", 1000.0, 1.5, 0.005, (1500, 5000, Metres)),
+            ("depth", 0.3048, 100.0, 12.5, (100, 12500, Feet)),
+            ("depth", 1200.0 / 3937.0, 100.0, 12.5, (100, 12500, Feet)),
+            ("unknown", 1.0, 7.0, 2.0, (7, 2000, Unknown)),
+            ("time", 1e-3, 0.0, f64::from(0.1f32), (0, 100, Milliseconds)),
+        ] {
+            let expected = SampleAxis { count: 9, interval, delay, unit };
+            assert_eq!(sample_axis(9, first, step, kind, factor), Ok(expected), "{kind} {factor}");
+        }
+        let axis = Axis { name: "x".into(), unit: Some("ms".into()), first: 0.0, step: 4.0, count: 1, spatial: true };
+        assert_eq!(SampleAxis::of(&axis, None).unwrap().unit, Milliseconds);
+    }
+
+    #[test]
+    fn what_integers_cannot_say_is_refused() {
+        assert!(sample_axis(65535, 0.0, 4.0, "time", 1e-3).is_ok());
+        let refused = |count, first, step| sample_axis(count, first, step, "time", 1e-3).unwrap_err();
+        assert_eq!(refused(65536, 0.0, 4.0), "a trace has 65536 samples, and SEG-Y has 65535 at most");
+        let apart = "us apart, and SEG-Y has whole numbers from 1 to 65535";
+        assert_eq!(refused(9, 0.0, 1.25e-2), format!("its samples are 12.5 {apart}"));
+        for step in [10.0 / 3.0, 65.536, -4.0, 0.0, f64::NAN, f64::INFINITY] {
+            assert!(refused(9, 0.0, step).ends_with(apart), "{step}");
+        }
+        for first in [0.5, 40_000.0, -32_769.0, f64::NAN] {
+            assert!(refused(9, first, 4.0).contains("whole numbers of 16 bits"), "{first}");
+        }
+        // one sample is no distance from another
+        assert_eq!(sample_axis(1, 5.0, 0.0, "time", 1e-3).unwrap().interval, 0);
+    }
+
+    fn world_of(origin: [f64; 2], kind: &'static str, factor: f64) -> Option<World> {
+        let map = Affine { origin, steps: [[3.0, 12.25], [-12.25, 3.004]] };
+        let geometry = Geometry {
+            index_to_world: Some(map),
+            horizontal_kind: kind,
+            horizontal_factor: factor,
+            ..Geometry::default()
         };
-        let mut stored = samples;
-        loop {
-            let within = |at: u64| (at - self.bytes.start) as usize;
-            let to = &mut out[within(self.part.start)..within(self.part.end)];
-            self.file.write(&self.part, stored.as_deref().unwrap_or_default(), to);
-            if self.part.end == self.bytes.end {
-                return Ok(Step::Done(out));
+        World::of(Some(&geometry), [101, 201])
+    }
+
+    #[test]
+    fn centimetres_are_kept_where_they_fit() {
+        let world = world_of([431_964.75, 6_348_565.25], "length", 1.0).unwrap();
+        assert_eq!((world.scalar, world.unit, world.rounding()), (-100, 1, 0.01));
+        assert_eq!(world.position([0, 0]), [43_196_475, 634_856_525]);
+        assert_eq!(world.position([2, 3]), [43_193_400, 634_859_876]);
+        assert_eq!(world_of([1.0, 2.0], "length", 1.0).unwrap().scalar, -100);
+    }
+
+    #[test]
+    fn the_extent_chooses_the_scalar() {
+        for (y, scalar, shown) in [
+            (21_470_000.0, -100, 2_147_000_000),
+            (-21_474_900.0, -10, -214_749_000),
+            (2e8, -10, 2_000_000_000),
+            (2e9, 1, 2_000_000_000),
+            (-2.1e10, 10, -2_100_000_000),
+            (2.1e13, 10_000, 2_100_000_000),
+        ] {
+            let world = world_of([0.0, y], "length", 1.0).unwrap();
+            assert_eq!((world.scalar, world.position([0, 0])[1]), (scalar, shown), "{y}");
+        }
+        // the far corner does not fit, although the first does
+        assert_eq!(world_of([0.0, 21_474_836.0], "length", 1.0).unwrap().scalar, -10);
+        for y in [3e13, f64::NAN, f64::INFINITY] {
+            assert_eq!(world_of([0.0, y], "length", 1.0), None, "{y}");
+        }
+        assert_eq!(World::of(Some(&Geometry::default()), [2, 2]), None);
+    }
+
+    #[test]
+    fn angles_are_degrees() {
+        let world = world_of([36_000.0, 18_000.36], "angle", 1.0).unwrap();
+        assert_eq!((world.scalar, world.unit, world.position([0, 0])), (-10_000, 3, [100_000, 50_001]));
+        assert_eq!(world_of([10.0, 5.0], "angle", 3600.0).unwrap().position([0, 0]), [100_000, 50_000]);
+    }
+
+    fn file(open: &OpenDataset) -> Content {
+        content(layer(open, 0)).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_segy_is_not_listed_and_dataset_json_says_why() {
+        let [inlines, crosslines, samples] = AXES;
+        let with = |axes: &[(&str, f64, f64, u64)]| open("vds", Some(geometry()), Known::new(Dtype::UInt8, axes));
+        for (open, reason) in [
+            (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 65536)]), "65535 at most"),
+            (with(&[inlines, crosslines, ("sample", 0.0, 3.3333, 9)]), "us apart"),
+            (with(&[inlines, crosslines, ("sample", 0.25, 4.0, 9)]), "begin at 0.25 ms"),
+            (with(&[("inline", 1.5, 1.0, 2), crosslines, samples]), "inline are not whole: they begin at 1.5"),
+            (with(&[inlines, ("crossline", 1.0, 0.5, 2), samples]), "crossline are not whole"),
+            (with(&[inlines, ("crossline", 1.0, 0.0, 2), samples]), "the same number"),
+            (with(&[inlines, ("crossline", 4e9, 1.0, 2), samples]), "do not fit 32 bits"),
+            (with(&[inlines, ("crossline", 2_147_483_000.0, 1.0, 700), samples]), "do not fit 32 bits"),
+            (with(&[crosslines, samples]), "its axes are crossline, sample"),
+            (with(&[inlines, samples, crosslines]), "no 3D survey"),
+            (with(&[inlines, crosslines, ("trace", 1.0, 1.0, 2), samples]), "no 3D survey"),
+            (with(&[inlines, crosslines, ("value", 0.0, 1.0, 240)]), "no 3D survey"),
+            (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 0)]), "no samples"),
+        ] {
+            assert_eq!(names(&open, &[&SurveySegy]), [[""; 0]], "{reason}");
+            let hidden = &json::layers(&open, &[&SurveySegy])[0]["hidden_files"];
+            assert_eq!((hidden[0]["name"].as_str(), hidden.as_array().unwrap().len()), (Some("lod0.sgy"), 1));
+            assert!(hidden[0]["reason"].as_str().unwrap().contains(reason), "{hidden} is not {reason}");
+            assert!(content(layer(&open, 0)).is_err());
+        }
+        let shown = with(&AXES);
+        assert_eq!(names(&shown, &[&SurveySegy]), [["lod0.sgy"]]);
+        assert_eq!(json::layers(&shown, &[&SurveySegy])[0]["hidden_files"], serde_json::json!([]));
+        // voxels are no survey, whatever their axes are called
+        let voxels = open("wkw", None, Known::new(Dtype::UInt8, &AXES));
+        assert_eq!(names(&voxels, &[&SurveySegy]), [[""; 0]]);
+        assert_eq!(SurveySegy.hidden(layer(&voxels, 0)), None);
+    }
+
+    #[test]
+    fn only_the_samples_in_a_range_are_read() {
+        let open = survey(&AXES, Dtype::Float32, None);
+        let file = file(&open);
+        let samples = |from: u64, to: u64| read_known(&file, from..to).1;
+        let trace = |number: u64| 3600 + number * (240 + 11 * 4);
+        assert_eq!(samples(0, 3600), 0);
+        assert_eq!(samples(3500, trace(0) + 240), 0);
+        assert_eq!(samples(trace(0) + 239, trace(0) + 241), 1);
+        assert_eq!(samples(trace(3) + 241, trace(3) + 249), 3);
+        assert_eq!(samples(trace(3) + 276, trace(5) + 244), 2 + 11 + 1);
+        assert_eq!(samples(0, file.len()), 35 * 11);
+        // one whose samples are not all read together
+        let long = survey(&[AXES[0], AXES[1], ("sample", 0.0, 1.0, 20_000)], Dtype::UInt8, None);
+        let file = self::file(&long);
+        let (got, read) = read_known(&file, 5..file.len() - 3);
+        assert!(got == whole(&long)[5..file.len() as usize - 3], "bytes differ");
+        assert_eq!(read, 35 * 20_000);
+    }
+
+    #[test]
+    fn files_of_other_surveys_have_other_fingerprints() {
+        let of = |axes: &Axes, dtype| match file(&survey(axes, dtype, None)) {
+            Content::Computed(file) => file.fingerprint(),
+            _ => unreachable!(),
+        };
+        let [inlines, crosslines, samples] = AXES;
+        let prints = [
+            of(&AXES, Dtype::Int8),
+            of(&AXES, Dtype::UInt8),
+            of(&[("inline", 101.0, -2.0, 5), crosslines, samples], Dtype::Int8),
+            of(&[inlines, ("crossline", 2000.0, 4.0, 7), samples], Dtype::Int8),
+            of(&[inlines, crosslines, ("sample", 0.0, 4.0, 11)], Dtype::Int8),
+        ];
+        assert_eq!(of(&AXES, Dtype::Int8), prints[0]);
+        assert!((1..prints.len()).all(|n| !prints[..n].contains(&prints[n])));
+    }
+
+    fn dtype() -> impl Strategy<Value = Dtype> {
+        prop::sample::select(vec![Dtype::Int8, Dtype::UInt16, Dtype::Float32, Dtype::Float64, Dtype::Int32])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Compares with a file that is put together by hand: header, then the values of `lod0.float32.npy` turned around.
+        #[test]
+        fn any_range_of_bytes_is_that_of_the_whole_file(
+            shape in [1u64..4, 1u64..4, 1u64..9], dtype in dtype(), is_scaled in any::<bool>(),
+            ends in [any::<prop::sample::Index>(), any::<prop::sample::Index>()],
+        ) {
+            let mut axes = AXES;
+            (0..3).for_each(|axis| axes[axis].3 = shape[axis]);
+            let scaling = (is_scaled && dtype.is_integer()).then(|| Scaling::of_codes(0.125, 1.5));
+            let open = survey(&axes, dtype, scaling);
+            let file = file(&open);
+            let whole = whole(&open);
+            prop_assert_eq!(file.len(), whole.len() as u64);
+            let mut ends = ends.map(|end| end.index(whole.len() + 1));
+            ends.sort_unstable();
+            if ends[0] < ends[1] {
+                let (got, _) = read_known(&file, ends[0] as u64..ends[1] as u64);
+                prop_assert_eq!(&got, &whole[ends[0]..ends[1]]);
             }
-            self.part = self.part.end..self.bytes.end.min(self.part.end + PART);
-            let samples = self.file.samples_of(&self.part);
-            if !samples.is_empty() {
-                self.out = Some(out);
-                let array = Arc::clone(&self.file.survey.array);
-                return Ok(Step::Read(SampleRequest { array, samples: Samples::Range(samples) }));
+            let values = values(&open, dtype, scaling);
+            for (number, trace) in whole[3600..].chunks(240 + shape[2] as usize * 4).enumerate() {
+                let expected = &values[number * shape[2] as usize..][..shape[2] as usize];
+                let got: Vec<u32> = trace[240..].chunks(4).map(|v| u32::from_be_bytes(v.try_into().unwrap())).collect();
+                prop_assert_eq!(got, expected);
             }
-            stored = None;
         }
     }
-}
 
-const NAME: &str = "lod0.sgy";
-
-/// The formats of surveys.
-const FORMATS: [&str; 2] = ["zgy", "vds"];
-
-/// The view of LOD 0.
-pub(crate) struct SurveySegy;
-
-impl View for SurveySegy {
-    fn name(&self) -> Option<&'static str> {
-        Some("segy")
-    }
-
-    fn nodes(&self, layer: LayerRef<'_>) -> u64 {
-        let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
-        u64::from(is_shown)
-    }
-
-    fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-        if folder.is_none() && self.nodes(layer) > 0 {
-            add(Entry { node: 0, name: NAME.to_owned(), folder: false });
+    /// The bits of the values of all samples.
+    fn values(open: &OpenDataset, dtype: Dtype, scaling: Option<Scaling>) -> Vec<u32> {
+        let array = &layer(open, 0).levels()[0];
+        let mut file = ArrayFile::new(Vec::new(), array);
+        if dtype != Dtype::Float32 {
+            file = file.float32(scaling.unwrap_or(Scaling { is_code: false, ..Scaling::of_codes(1.0, 0.0) }));
         }
+        let content = Content::Array(file);
+        let (values, _) = read_known(&content, 0..content.len());
+        values.chunks(4).map(|value| u32::from_le_bytes(value.try_into().unwrap())).collect()
     }
-
-    fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
-        let is_there = folder.is_none() && name == NAME && self.nodes(layer) > 0;
-        is_there.then(|| Entry { node: 0, name: NAME.to_owned(), folder: false })
-    }
-
-    fn may_block(&self) -> bool {
-        false
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
-        survey.err().map(|reason| (NAME.to_owned(), reason))
-    }
-
-    fn content(&self, layer: LayerRef<'_>, _node: u64) -> Result<Content, FormatError> {
-        let survey = Survey::of(layer).map_err(FormatError::Unsupported)?;
-        Ok(Content::Computed(Arc::new(SurveyFile::new(layer, survey))))
-    }
-}
-
-/// The most bytes of a sample.
-const MAX: usize = 8;
-
-/// Writes samples that `convert` makes of the stored ones, which have `stored_size` and become `size` bytes each. The
-/// first `skip` bytes of the first are left out, and so are those of the last that `out` has no room for. Returns
-/// whether `convert` has returned true for all of them.
-pub(crate) fn write_samples(
-    (stored_size, size): (usize, usize),
-    stored: &[u8],
-    skip: usize,
-    out: &mut [u8],
-    convert: impl Fn(&[u8], &mut [u8]) -> bool,
-) -> bool {
-    let (mut stored, mut out, mut all) = (stored, out, true);
-    let mut one = [0; MAX];
-    let one = &mut one[..size.min(MAX)];
-    if skip > 0 {
-        let (first, rest) = stored.split_at(stored_size.min(stored.len()));
-        all &= convert(first, one);
-        let (to, rest_of_out) = out.split_at_mut((size - skip).min(out.len()));
-        to.copy_from_slice(&one[skip..skip + to.len()]);
-        (stored, out) = (rest, rest_of_out);
-    }
-    let (whole, tail) = out.split_at_mut(out.len() / size * size);
-    let (samples, last) = stored.split_at((whole.len() / size * stored_size).min(stored.len()));
-    all &= convert(samples, whole);
-    if !tail.is_empty() {
-        all &= convert(last, one);
-        tail.copy_from_slice(&one[..tail.len()]);
-    }
-    all
 }

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use crate::format::{Array, FormatError};
+use crate::format::{Array, FormatError, SegyImport};
 use crate::memory::{self, LruByWeight, try_with_capacity, try_zeroed};
 use crate::source::Blocking;
 use crate::sync::Mutex;
+use crate::view::segments::Samples;
 use crate::volume::{ArrayId, Brick, Coded, Dims, Layout, Region, StoredLength};
 
 /// Positions of a block, unless there are very many.
@@ -17,14 +18,14 @@ const MAX_BLOCKS: u64 = 1 << 16;
 const KEPT: usize = 1 << 20;
 
 /// The most positions that a survey may have: each is looked at once, or a few times.
-pub(crate) const MAX_POSITIONS: u64 = 1 << 30;
+pub(super) const MAX_POSITIONS: u64 = 1 << 30;
 
 /// The counts of surveys that were needed lately. An array is never another one under the same number.
 static LATELY: LazyLock<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
     LazyLock::new(|| Mutex::new(LruByWeight::new(KEPT)));
 
 /// The number of traces before each block of positions.
-pub(crate) struct TraceCounts {
+pub(super) struct TraceCounts {
     order: TraceOrder,
     /// Positions of a block.
     block: u64,
@@ -34,12 +35,12 @@ pub(crate) struct TraceCounts {
 
 impl TraceCounts {
     /// Returns the counts for `traces` if they are known.
-    pub(crate) fn known(traces: &dyn Array) -> Option<Arc<Self>> {
+    pub(super) fn known(traces: &dyn Array) -> Option<Arc<Self>> {
         LATELY.lock().get(&traces.info().id)
     }
 
     /// Returns the counts for `traces` if they are known; otherwise makes them with `count`.
-    pub(crate) fn known_or(
+    pub(super) fn known_or(
         traces: &dyn Array,
         count: impl FnOnce() -> Result<Self, FormatError>,
     ) -> Result<Arc<Self>, FormatError> {
@@ -54,7 +55,7 @@ impl TraceCounts {
     }
 
     /// Counts the traces in an order. `traces` has a value for each position, 0 if there is no trace. May wait.
-    pub(crate) fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
+    pub(super) fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
         let block = BLOCK.max(order.positions().div_ceil(MAX_BLOCKS).next_power_of_two());
         Self::count_in_blocks(traces, order, block)
     }
@@ -66,10 +67,9 @@ impl TraceCounts {
         let mut before = try_with_capacity(blocks + 1)?;
         before.resize(blocks + 1, 0u64);
         visit(traces, &mut |row| {
-            let mut number = order.number_of(&row.start);
-            let step = order.step_along(row.axis);
             // counts go one block further, so that their sums become counts before a block
-            if step == 1 && row.values.constant().is_some() {
+            if order.step_along(row.axis) == 1 && row.values.constant().is_some() {
+                let mut number = order.number_of(&row.start);
                 let end = number + row.count;
                 while number < end {
                     let next = end.min((number / block + 1) * block);
@@ -78,12 +78,7 @@ impl TraceCounts {
                 }
                 return;
             }
-            for at in 0..row.count {
-                if row.is_there(at) {
-                    before[(number / block) as usize + 1] += 1;
-                }
-                number = number.wrapping_add_signed(step);
-            }
+            row.live(&order).for_each(|number| before[(number / block) as usize + 1] += 1);
         })?;
         for at in 1..before.len() {
             before[at] += before[at - 1];
@@ -91,96 +86,141 @@ impl TraceCounts {
         Ok(Self { order, block, before })
     }
 
-    /// Returns whether there is a trace at every position.
-    pub(crate) fn is_full(&self) -> bool {
-        self.traces() == self.order.positions()
-    }
-
-    /// Returns the counts of the same traces in another order, if there is one at every position.
-    pub(crate) fn in_order(mut self, order: TraceOrder) -> Self {
-        self.order = order;
-        self
-    }
-
     /// Returns the order of the traces.
-    pub(crate) fn order(&self) -> &TraceOrder {
+    pub(super) fn order(&self) -> &TraceOrder {
         &self.order
     }
 
     /// Returns how many traces there are.
-    pub(crate) fn traces(&self) -> u64 {
+    pub(super) fn traces(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Returns the block that has a trace: its first position, and how many traces come before.
-    pub(crate) fn block_of(&self, trace: u64) -> (u64, u64) {
-        let block = self.before.partition_point(|before| *before <= trace).saturating_sub(1);
-        (block as u64 * self.block, self.before.get(block).copied().unwrap_or(0))
-    }
-
-    /// Returns the end of the block of a position, and whether all of its positions have traces, or none has, if one of
-    /// them is so.
-    pub(crate) fn block_at(&self, position: u64) -> (u64, Option<bool>) {
-        let block = (position / self.block) as usize;
-        let start = block as u64 * self.block;
-        let end = (start + self.block).min(self.order.positions());
-        let traces = self.before.get(block..block + 2).map_or(0, |ends| ends[1] - ends[0]);
-        let alike = [(0, false), (end - start, true)].into_iter().find(|(count, _)| *count == traces);
-        (end, alike.map(|(_, all)| all))
+    /// Returns the block of positions that has a trace.
+    fn block_of(&self, trace: u64) -> Block {
+        let number = self.before.partition_point(|before| *before <= trace).saturating_sub(1);
+        let start = number as u64 * self.block;
+        let positions = start..(start + self.block).min(self.order.positions());
+        let [before, end] = [number, number + 1].map(|block| self.before.get(block).copied().unwrap_or(0));
+        Block { is_full: end - before == positions.end - positions.start, positions, before }
     }
 }
 
-/// Counts the traces before each of some positions, in each of some orders. May wait.
-pub(crate) fn ranks(
+/// Positions side by side in the order of the file.
+struct Block {
+    positions: Range<u64>,
+    /// How many traces are before them.
+    before: u64,
+    /// Whether there is a trace at each.
+    is_full: bool,
+}
+
+/// Where trace headers have the number of the trace, in the line or in the file.
+const NUMBERS: [u64; 2] = [0, 4];
+
+/// How many parts of the survey have a trace that is looked at: with few traces, and holes between them, a wrong order
+/// may have the same numbers by chance.
+const PARTS: u64 = 24;
+
+/// Counts the traces of a file in its order: that in which the traces are numbered, if they are; else the one that the
+/// import names; else that of the arrays. May wait.
+pub(super) fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
+    let all = traces.info().shape();
+    let shape = Dims::from_fn(all.len().saturating_sub(1), |axis| all[axis]);
+    let otherwise = match import.sorted_by.filter(|axis| *axis < shape.len()) {
+        Some(axis) => TraceOrder::sorted_by(shape, axis),
+        None => TraceOrder::of_arrays(shape),
+    };
+    let stored = TraceCounts::count(traces, TraceOrder::of_arrays(shape))?;
+    let is_full = stored.traces() == stored.order.positions();
+    let probes = spread(traces, shape, is_full)?;
+    let numbers = probes.iter().map(|index| numbers(headers, index, import.little_headers));
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    let order = numbered_order(traces, shape, is_full, &probes, &numbers)?.unwrap_or(otherwise);
+    match is_full {
+        true => Ok(TraceCounts { order, ..stored }),
+        false if order.is_of_arrays() => Ok(stored),
+        false => TraceCounts::count(traces, order),
+    }
+}
+
+/// Returns the first order in which the traces at some positions have the numbers in their headers.
+fn numbered_order(
     traces: &dyn Array,
-    orders: &[TraceOrder],
+    shape: Dims,
+    is_full: bool,
     positions: &[Dims],
-) -> Result<Vec<Vec<u64>>, FormatError> {
+    numbers: &[[i64; 2]],
+) -> Result<Option<TraceOrder>, FormatError> {
+    // traces without numbers fit none, and one trace fits all
+    let is_numbered = |field: &usize| numbers.windows(2).any(|pair| pair[0][*field] != pair[1][*field]);
+    let fields: Vec<usize> = (0..NUMBERS.len()).filter(is_numbered).collect();
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    let fits = |ranks: &[u64], field: usize| {
+        let first = numbers[0][field] - ranks[0] as i64;
+        ranks.iter().zip(numbers).all(|(rank, number)| number[field] - *rank as i64 == first)
+    };
+    let orders = TraceOrder::all(shape);
+    // the order of the arrays is the usual one: the others are not counted if it fits
+    let (first, others) = orders.split_at(1);
+    for orders in [first, others] {
+        let ranks = match is_full {
+            true => orders.iter().map(|order| positions.iter().map(|at| order.number_of(at)).collect()).collect(),
+            false => ranks(traces, orders, positions)?,
+        };
+        let fitting = orders.iter().zip(&ranks).find(|(_, ranks)| fields.iter().any(|field| fits(ranks, *field)));
+        if let Some((order, _)) = fitting {
+            return Ok(Some(*order));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts the traces before each of some positions, in each of some orders. May wait.
+fn ranks(traces: &dyn Array, orders: &[TraceOrder], positions: &[Dims]) -> Result<Vec<Vec<u64>>, FormatError> {
     let numbers = |order: &TraceOrder| positions.iter().map(|index| order.number_of(index)).collect::<Vec<_>>();
     let of: Vec<Vec<u64>> = orders.iter().map(numbers).collect();
     let mut ranks = vec![vec![0; positions.len()]; orders.len()];
     visit(traces, &mut |row| {
         for (order, (numbers, ranks)) in orders.iter().zip(of.iter().zip(&mut ranks)) {
-            let (mut number, step) = (order.number_of(&row.start), order.step_along(row.axis));
-            for at in 0..row.count {
-                if row.is_there(at) {
-                    numbers.iter().zip(&mut *ranks).for_each(|(of, rank)| *rank += u64::from(number < *of));
-                }
-                number = number.wrapping_add_signed(step);
+            for number in row.live(order) {
+                numbers.iter().zip(&mut *ranks).for_each(|(of, rank)| *rank += u64::from(number < *of));
             }
         }
     })?;
     Ok(ranks)
 }
 
-/// Returns where `count` parts of a survey begin, in the order of the arrays.
-fn parts(shape: Dims, count: u64) -> impl Iterator<Item = u64> {
-    let positions = shape.product().unwrap_or(0);
-    let length = positions.div_ceil(count.max(1)).max(1);
+/// Returns the numbers in the header of a trace.
+fn numbers(headers: &dyn Array, index: &Dims, little: bool) -> Result<[i64; 2], FormatError> {
+    let grid = &headers.info().grid;
+    let first = Dims::from_fn(index.len() + 1, |axis| index.get(axis).copied().unwrap_or(0));
+    let brick = BrickValues::read(headers, &Dims::from_fn(first.len(), |axis| grid.brick_of(axis, first[axis])))?;
+    if brick.owned.end(index.len()) < NUMBERS[1] + 4 {
+        return Err(FormatError::Unsupported("its bricks of trace headers are parts of headers".into()));
+    }
+    let values = brick.row(&first, index.len());
+    Ok(NUMBERS.map(|field| {
+        let bytes = [0, 1, 2, 3].map(|byte| values.value(field + byte));
+        i64::from(if little { i32::from_le_bytes(bytes) } else { i32::from_be_bytes(bytes) })
+    }))
+}
+
+/// Returns the index of some traces of a survey, which are spread over it: the first one of each part, and the last of
+/// all. May wait.
+fn spread(traces: &dyn Array, shape: Dims, is_full: bool) -> Result<Vec<Dims>, FormatError> {
+    let (order, positions) = (TraceOrder::of_arrays(shape), shape.product().unwrap_or(0));
+    let length = positions.div_ceil(PARTS).max(1);
     // a little more than a part, so that they are not all at the same place of their lines
     let more = if length > 8 { positions / 7 % 5 } else { 0 };
-    (0..count).map(move |part| part * (length + more)).filter(move |at| *at < positions)
-}
-
-/// Like [`spread`], of a survey that has a trace at every position.
-pub(crate) fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
-    let last = shape.product().and_then(|positions| positions.checked_sub(1));
-    let mut numbers: Vec<u64> = parts(shape, count).chain(last).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers.into_iter().map(|number| shape.index_of(number)).collect()
-}
-
-/// Returns the index of some traces of a survey, which are spread over it: the first one of each of `count` parts, and
-/// the last of all. May wait.
-pub(crate) fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<Dims>, FormatError> {
-    let order = TraceOrder::of_arrays(shape);
-    let mut found: Vec<(u64, Option<u64>)> = parts(shape, count).map(|from| (from, None)).collect();
-    let mut last = None;
-    visit(traces, &mut |row| {
-        let (mut number, step) = (order.number_of(&row.start), order.step_along(row.axis));
-        for at in 0..row.count {
-            if row.is_there(at) {
+    let parts = (0..PARTS).map(|part| part * (length + more)).filter(|at| *at < positions);
+    let mut found: Vec<(u64, Option<u64>)> = parts.map(|from| (from, is_full.then_some(from))).collect();
+    let mut last = positions.checked_sub(1).filter(|_| is_full);
+    if !is_full {
+        visit(traces, &mut |row| {
+            for number in row.live(&order) {
                 for (from, first) in &mut found {
                     if number >= *from && first.is_none_or(|first| number < first) {
                         *first = Some(number);
@@ -188,9 +228,8 @@ pub(crate) fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<
                 }
                 last = last.max(Some(number));
             }
-            number = number.wrapping_add_signed(step);
-        }
-    })?;
+        })?;
+    }
     let mut numbers: Vec<u64> = found.into_iter().filter_map(|(_, first)| first).chain(last).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -207,9 +246,11 @@ struct Positions<'a> {
 }
 
 impl Positions<'_> {
-    /// Returns whether the file has a trace at the position that is `at` steps from the first.
-    fn is_there(&self, at: u64) -> bool {
-        self.values.value(at) != 0
+    /// Returns the numbers, in an order, of the positions that have a trace.
+    fn live(&self, order: &TraceOrder) -> impl Iterator<Item = u64> {
+        let (first, step) = (order.number_of(&self.start), order.step_along(self.axis));
+        let live = (0..self.count).filter(|at| self.values.value(*at) != 0);
+        live.map(move |at| first.wrapping_add_signed(step * at as i64))
     }
 }
 
@@ -237,7 +278,7 @@ fn visit(traces: &dyn Array, of_row: &mut dyn FnMut(&Positions<'_>)) -> Result<(
 
 /// An order in which a file has the traces of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TraceOrder {
+pub(super) struct TraceOrder {
     /// The positions along each axis of the grid, slowest axis of the arrays first.
     shape: Dims,
     /// The axis of the grid at each place of the order, slowest first.
@@ -248,13 +289,13 @@ pub(crate) struct TraceOrder {
 
 impl TraceOrder {
     /// Returns the order of the arrays themselves.
-    pub(crate) fn of_arrays(shape: Dims) -> Self {
+    pub(super) fn of_arrays(shape: Dims) -> Self {
         let axes = shape.len();
         Self { shape, axes: Dims::from_fn(axes, |axis| axis as u64), backwards: Dims::filled(axes, 0) }
     }
 
     /// Returns the order in which `axis` comes first, the others keeping theirs.
-    pub(crate) fn sorted_by(shape: Dims, axis: usize) -> Self {
+    pub(super) fn sorted_by(shape: Dims, axis: usize) -> Self {
         let mut order = Self::of_arrays(shape);
         if let Some(axes) = order.axes.get_mut(..=axis) {
             axes.rotate_right(1);
@@ -264,7 +305,7 @@ impl TraceOrder {
 
     /// Returns all orders that a survey may have been sorted in: by either of its first two axes, along each of which
     /// it may go backwards. That of the arrays comes first.
-    pub(crate) fn all(shape: Dims) -> Vec<Self> {
+    pub(super) fn all(shape: Dims) -> Vec<Self> {
         let turnable = shape.len().min(2);
         let sorted = (0..turnable).map(|axis| Self::sorted_by(shape, axis));
         let turned = sorted.flat_map(|order| {
@@ -277,17 +318,17 @@ impl TraceOrder {
     }
 
     /// Returns whether the order is that of the arrays.
-    pub(crate) fn is_of_arrays(&self) -> bool {
-        *self == Self::of_arrays(self.shape)
+    pub(super) fn is_of_arrays(&self) -> bool {
+        self.axes.is_sorted() && !self.backwards.contains(&1)
     }
 
     /// Returns how many positions there are.
-    pub(crate) fn positions(&self) -> u64 {
+    pub(super) fn positions(&self) -> u64 {
         self.shape.product().unwrap_or(u64::MAX)
     }
 
     /// Returns the number of a position, given its index in the grid.
-    pub(crate) fn number_of(&self, index: &[u64]) -> u64 {
+    pub(super) fn number_of(&self, index: &[u64]) -> u64 {
         self.axes.iter().fold(0, |number, axis| {
             let axis = *axis as usize;
             let last = self.shape[axis].saturating_sub(1);
@@ -297,142 +338,109 @@ impl TraceOrder {
     }
 
     /// Returns how the number of a position changes with each step along an axis of the grid.
-    pub(crate) fn step_along(&self, axis: usize) -> i64 {
+    pub(super) fn step_along(&self, axis: usize) -> i64 {
         let place = self.axes.iter().position(|at| *at as usize == axis).unwrap_or(0);
         let step = self.axes[place + 1..].iter().fold(1, |step, axis| step * self.shape[*axis as usize]) as i64;
         if self.backwards[axis] == 1 { -step } else { step }
     }
 
-    /// Returns how many positions from `number` on, `most` at most, are a box of the grid.
-    pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
+    /// Returns values of positions, in the order of the arrays or all in one line.
+    pub(super) fn samples(&self, array: &Arc<dyn Array>, positions: &Range<u64>, values: &Range<u64>) -> Samples {
         if self.is_of_arrays() {
-            return most;
+            let all = array.info().shape().last().copied().unwrap_or(1);
+            return Samples::range(array, positions.start * all + values.start..(positions.end - 1) * all + values.end);
         }
-        let line = self.fastest().1.max(1);
-        most.min(line - number % line)
+        Samples::region(array, self.region(positions, values))
     }
 
-    /// Returns the box of `values` along the last axis of positions that are [a run](Self::run), and whether the
-    /// positions stand in it backwards.
-    pub(crate) fn region(&self, number: u64, count: u64, values: (u64, u64)) -> (Region, bool) {
-        let mut rest = number;
-        let mut start = self.shape;
+    fn region(&self, positions: &Range<u64>, values: &Range<u64>) -> Region {
+        let [first, last] = [positions.start, positions.end - 1].map(|number| self.index_of(number));
+        let dims = |of: fn(u64, u64) -> u64, values: u64| {
+            Dims::from_fn(first.len() + 1, |axis| first.get(axis).map_or(values, |at| of(*at, last[axis])))
+        };
+        let (start, shape) = (dims(u64::min, values.start), dims(|a, b| a.abs_diff(b) + 1, values.end - values.start));
+        Region { start, shape }
+    }
+
+    fn index_of(&self, number: u64) -> Dims {
+        let (mut index, mut rest) = (self.shape, number);
         for axis in self.axes.iter().rev().map(|axis| *axis as usize) {
             let length = self.shape[axis].max(1);
-            let at = rest % length;
+            index[axis] = if self.backwards[axis] == 1 { length - 1 - rest % length } else { rest % length };
             rest /= length;
-            start[axis] = if self.backwards[axis] == 1 { length - 1 - at } else { at };
         }
-        let (fastest, _) = self.fastest();
-        let is_backwards = self.backwards[fastest] == 1;
-        if is_backwards {
-            start[fastest] = (start[fastest] + 1).saturating_sub(count);
-        }
-        let axes = self.shape.len();
-        let with_values =
-            |dims: &Dims, last: u64| Dims::from_fn(axes + 1, |axis| dims.get(axis).copied().unwrap_or(last));
-        let shape = Dims::from_fn(axes, |axis| if axis == fastest { count } else { 1 });
-        let region = Region { start: with_values(&start, values.0), shape: with_values(&shape, values.1 - values.0) };
-        (region, is_backwards)
+        index
     }
 
-    /// Returns the fastest axis of the order, and its length.
-    fn fastest(&self) -> (usize, u64) {
-        let axis = self.axes.last().map_or(0, |axis| *axis as usize);
-        (axis, self.shape[axis])
+    /// Returns the axis along which positions of successive numbers lie in lines.
+    fn fastest(&self) -> usize {
+        self.axes.last().map_or(0, |axis| *axis as usize)
+    }
+
+    /// Returns the end of the positions in one line from `number` on; in the order of the arrays lines go on.
+    fn end_of_line(&self, number: u64) -> u64 {
+        let line = if self.is_of_arrays() { self.positions() } else { self.shape[self.fastest()] }.max(1);
+        (number / line + 1) * line
     }
 }
 
 /// The most positions that are looked at in one step.
 const LOOK: u64 = 4096;
 
-/// A walk along the traces of a file from some trace on.
-pub(crate) struct LiveTraces {
-    /// The position that comes next, and how many traces are before it.
-    next: (u64, u64),
-    /// Positions of which it is known whether there is a trace, and for each whether there is one.
+/// Where the traces of a file are. They are found in ascending order.
+pub(super) struct LiveTraces {
+    counts: Arc<TraceCounts>,
+    /// Positions that were looked at, those of them that have traces, and how many traces are before them.
     seen: Range<u64>,
-    live: Vec<u8>,
+    live: Vec<u64>,
+    before: u64,
 }
 
-/// What comes next.
+/// What is known of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Traces at positions side by side.
-    Traces(Range<u64>),
-    /// First it has to be known which of these positions have traces.
-    Look(Range<u64>),
-    /// There are no more traces.
-    End,
+pub(super) enum Place {
+    /// Its position.
+    At(u64),
+    /// It has to be known which of these positions have traces.
+    Unknown(Range<u64>),
+    /// There is none.
+    Nowhere,
 }
 
 impl LiveTraces {
-    /// Begins a walk at `trace`, counted from 0, or before.
-    pub(crate) fn new(counts: &TraceCounts, trace: u64) -> Self {
-        Self { next: counts.block_of(trace), seen: 0..0, live: Vec::new() }
+    pub(super) fn new(counts: &Arc<TraceCounts>) -> Self {
+        Self { counts: Arc::clone(counts), seen: u64::MAX..u64::MAX, live: Vec::new(), before: 0 }
     }
 
-    /// Takes what was to be looked at: a value for each position, 0 if there is no trace.
-    pub(crate) fn saw(&mut self, positions: Range<u64>, live: Vec<u8>) {
-        self.seen = positions.start..positions.end.min(positions.start + live.len() as u64);
-        self.live = live;
-    }
-
-    /// Returns where `trace` and those after it are, `most` at most. Traces are asked for in ascending order.
-    pub(crate) fn find(&mut self, counts: &TraceCounts, trace: u64, most: u64) -> Next {
-        let order = counts.order();
-        loop {
-            let (position, before) = self.next;
-            if position >= order.positions() || trace >= counts.traces() {
-                return Next::End;
-            }
-            let (end, alike) = counts.block_at(position);
-            match alike {
-                Some(false) => self.next.0 = end,
-                Some(true) => {
-                    let first = position + (trace - before.min(trace));
-                    if first < end {
-                        // blocks in which all positions have traces go on
-                        let mut last = end;
-                        while last - first < most && counts.block_at(last).1 == Some(true) && last < order.positions() {
-                            last = counts.block_at(last).0;
-                        }
-                        let run = order.run(first, most.min(last - first));
-                        self.next = (first, trace);
-                        return Next::Traces(first..first + run);
-                    }
-                    self.next = (end, before + (end - position));
-                }
-                None if !self.seen.contains(&position) => {
-                    return Next::Look(position..position + order.run(position, LOOK.min(end - position)));
-                }
-                None => {
-                    if let Some(traces) = self.find_seen(trace, most) {
-                        return Next::Traces(traces);
-                    }
-                }
-            }
+    /// Returns where a trace is; its number is not less than that of the last one.
+    pub(super) fn find(&mut self, trace: u64) -> Place {
+        let Block { positions, before, is_full } = self.counts.block_of(trace);
+        if is_full {
+            return Place::At(positions.start + (trace - before));
         }
+        if !positions.contains(&self.seen.start) {
+            (self.seen, self.before) = (positions.start..positions.start, before);
+            self.live.clear();
+        }
+        if let Some(position) = self.live.get((trace - self.before) as usize) {
+            return Place::At(*position);
+        }
+        self.before += self.live.len() as u64;
+        self.live.clear();
+        let next = self.seen.end;
+        self.seen = next..next;
+        let end = positions.end.min(next + LOOK).min(self.counts.order.end_of_line(next));
+        if next < end { Place::Unknown(next..end) } else { Place::Nowhere }
     }
 
-    /// Finds traces among the positions that were looked at; goes on to their end if there are none.
-    fn find_seen(&mut self, trace: u64, most: u64) -> Option<Range<u64>> {
-        let (mut position, mut before) = self.next;
-        let is_live = |at: u64| self.live.get((at - self.seen.start) as usize).is_some_and(|live| *live != 0);
-        while position < self.seen.end {
-            if is_live(position) {
-                if before == trace {
-                    let run =
-                        (position..self.seen.end).take(most as usize).take_while(|at| is_live(*at)).count() as u64;
-                    self.next = (position, before);
-                    return Some(position..position + run);
-                }
-                before += 1;
-            }
-            position += 1;
-        }
-        self.next = (position, before);
-        None
+    /// Takes [the samples](TraceOrder::samples) of positions that were unknown: 0 if there is no trace.
+    pub(super) fn saw(&mut self, positions: Range<u64>, values: &[u8]) {
+        let order = &self.counts.order;
+        let is_backwards = order.backwards[order.fastest()] == 1;
+        let place = |at: u64| if is_backwards { positions.end - 1 - at } else { at - positions.start };
+        self.live.clear();
+        self.live.extend(positions.clone().filter(|at| values[place(*at) as usize] != 0));
+        self.seen = positions;
     }
 }
 
@@ -440,7 +448,7 @@ impl LiveTraces {
 const MAX_BRICK: u64 = 64 << 20;
 
 /// The values of one brick.
-pub(crate) struct BrickValues {
+pub(super) struct BrickValues {
     /// The samples that the brick owns.
     pub owned: Region,
     bytes: Bytes,
@@ -453,7 +461,7 @@ enum Bytes {
 
 impl BrickValues {
     /// Reads the brick at a grid position of an array of uint8. May wait.
-    pub(crate) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
+    pub(super) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
         let owned = array.info().grid.region(at);
         let bytes = match array.brick(at, Blocking::Yes)? {
             Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
@@ -474,7 +482,7 @@ impl BrickValues {
     }
 
     /// Returns the values of samples side by side along `axis`, from one that the brick owns.
-    pub(crate) fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
+    pub(super) fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
         match &self.bytes {
             Bytes::Constant(value) => Row { bytes: std::slice::from_ref(value), stride: 0 },
             Bytes::Held(held, layout) => {
@@ -485,7 +493,7 @@ impl BrickValues {
     }
 
     /// Returns the value of all samples, if it is one.
-    pub(crate) fn constant(&self) -> Option<u8> {
+    pub(super) fn constant(&self) -> Option<u8> {
         match self.bytes {
             Bytes::Constant(value) => Some(value),
             Bytes::Held(..) => None,
@@ -495,19 +503,19 @@ impl BrickValues {
 
 /// Values side by side along an axis.
 #[derive(Clone, Copy)]
-pub(crate) struct Row<'a> {
+pub(super) struct Row<'a> {
     bytes: &'a [u8],
     stride: usize,
 }
 
 impl Row<'_> {
     /// Returns the value of all, if the brick has but one.
-    pub(crate) fn constant(&self) -> Option<u8> {
+    pub(super) fn constant(&self) -> Option<u8> {
         self.bytes.first().copied().filter(|_| self.stride == 0)
     }
 
     /// Returns the value that is `at` steps from the first.
-    pub(crate) fn value(&self, at: u64) -> u8 {
+    pub(super) fn value(&self, at: u64) -> u8 {
         self.bytes.get(at as usize * self.stride).copied().unwrap_or(0)
     }
 }
@@ -573,28 +581,29 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_boxes_with_the_positions_in_order() {
+    fn lines_are_boxes_with_the_positions_in_order() {
         for shape in [Dims::from([3, 4]), Dims::from([2, 3, 2]), Dims::from([5])] {
             for order in TraceOrder::all(shape) {
                 let (mut number, positions) = (0, order.positions());
                 while number < positions {
-                    let count = order.run(number, 3.min(positions - number));
+                    let end = order.end_of_line(number).min(number + 3);
                     if order.is_of_arrays() {
-                        number += count;
+                        assert_eq!(order.end_of_line(number), positions);
+                        number = end;
                         continue;
                     }
-                    let (region, is_backwards) = order.region(number, count, (5, 7));
+                    let region = order.region(&(number..end), &(5..7));
                     assert_eq!((region.start[shape.len()], region.shape[shape.len()]), (5, 2));
-                    assert_eq!(region.samples(), count * 2);
-                    for at in 0..count {
-                        let place = if is_backwards { count - 1 - at } else { at };
-                        let mut within = region.shape;
-                        within[shape.len()] = 1;
-                        let within = within.index_of(place);
+                    assert_eq!(region.samples(), (end - number) * 2);
+                    let mut box_of_positions = region.shape;
+                    box_of_positions[shape.len()] = 1;
+                    let is_backwards = order.backwards[order.fastest()] == 1;
+                    for at in number..end {
+                        let within = box_of_positions.index_of(if is_backwards { end - 1 - at } else { at - number });
                         let index = Dims::from_fn(shape.len(), |axis| region.start[axis] + within[axis]);
-                        assert_eq!(order.number_of(&index), number + at, "{order:?}");
+                        assert_eq!((order.number_of(&index), order.index_of(at)), (at, index), "{order:?}");
                     }
-                    number += count;
+                    number = end;
                 }
             }
         }

@@ -3,11 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::arrays::{
+    IMAGE, LABELS, POSITIONS, array_names, chunk_grid, dimension_names, fill_value, is_image, label_name,
+};
 use super::chunk::number;
-use super::tree::{IMAGE, LABELS, POSITIONS, chunk_grid, dimension_names, fill_value, is_image, label_name};
 use crate::format::Array;
+use crate::view::LayerRef;
 use crate::view::headers::first_and_step;
-use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// Returns the metadata of a layer, and of its label if it has one.
@@ -52,11 +54,6 @@ pub(crate) fn array(layer: LayerRef<'_>, lod: usize, array: usize) -> Value {
         None => samples(layer, lod),
         Some(axis) => positions(layer.info(lod), axis),
     }
-}
-
-/// Returns the names of the arrays of a level, in the order of their numbers.
-pub(crate) fn array_names(info: &ArrayInfo) -> Vec<String> {
-    std::iter::once(IMAGE.to_owned()).chain(dimension_names(info)).collect()
 }
 
 fn arrays(layer: LayerRef<'_>, lod: usize) -> impl Iterator<Item = (String, Value)> + '_ {

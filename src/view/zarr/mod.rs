@@ -9,9 +9,9 @@
 //! labels/LAYER               of a segmentation: the same again, as a label
 //! ```
 
+mod arrays;
 mod chunk;
-mod folder;
 mod metadata;
 mod tree;
 
-pub(crate) use folder::OmeZarr;
+pub(crate) use tree::OmeZarr;

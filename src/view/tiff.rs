@@ -1,31 +1,23 @@
-//! The view: a folder `tiff` with a file for each level.
+//! `tiff/lodN.tif`: a level as a stack of planes, in a form that ImageJ reads where it has one. The samples are one
+//! contiguous range; the directories of the planes are behind them.
 
 use std::fmt::Write;
 use std::ops::Range;
-use std::sync::Arc;
 
+use super::entry::{Dir, Entry, File};
+use super::headers::{Stack, number};
+use super::segments::{ArrayFile, Content};
+use super::{LayerRef, View};
 use crate::format::FormatError;
-use crate::view::file::{ArrayFile, Content, ShownArray, Tail};
-use crate::view::headers::{Stack, number};
-use crate::view::virtual_file::{Entry, LayerRef, View};
 use crate::volume::{ArrayInfo, Axis, Dtype};
-
-/// The node of the folder; that of a level is one more than its number.
-const FOLDER: u64 = 0;
 
 /// The view of all levels.
 pub(crate) struct Tiff;
 
+const FOLDER: &str = "tiff";
+
 fn container(info: &ArrayInfo) -> Option<Container> {
     Container::of(Stack::of(info)?)
-}
-
-impl Tiff {
-    /// Returns the level of a node, if it has a file.
-    fn level(layer: LayerRef<'_>, node: u64) -> Option<usize> {
-        let lod = usize::try_from(node.checked_sub(1)?).ok()?;
-        container(layer.levels().get(lod)?.info()).map(|_| lod)
-    }
 }
 
 impl View for Tiff {
@@ -33,9 +25,11 @@ impl View for Tiff {
         Some("tiff")
     }
 
-    fn nodes(&self, layer: LayerRef<'_>) -> u64 {
-        let levels = layer.levels().len() as u64;
-        if (1..=levels).any(|node| Self::level(layer, node).is_some()) { 1 + levels } else { 0 }
+    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
+        let shown = (0..layer.levels().len()).filter(|lod| container(layer.info(*lod)).is_some());
+        let file = |lod| File::new(format!("lod{lod}.tif"), move |layer| content(layer, lod)).into();
+        let entries: Vec<Entry> = shown.map(file).collect();
+        if entries.is_empty() { entries } else { vec![Dir { name: FOLDER.to_owned(), entries }.into()] }
     }
 
     fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
@@ -43,47 +37,16 @@ impl View for Tiff {
             None => "a TIFF file is a stack of images: of two to five axes, besides up to 64 channels",
             Some(_) => "it would be longer than a file can be",
         };
-        (self.nodes(layer) == 0).then(|| ("tiff".to_owned(), reason.to_owned()))
+        self.entries(layer).is_empty().then(|| (FOLDER.to_owned(), reason.to_owned()))
     }
+}
 
-    fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-        let nodes = self.nodes(layer);
-        match folder {
-            None if nodes > 0 => add(Entry { node: FOLDER, name: "tiff".to_owned(), folder: true }),
-            Some(FOLDER) => {
-                for (node, lod) in (1..nodes).filter_map(|node| Some((node, Self::level(layer, node)?))) {
-                    add(Entry { node, name: format!("lod{lod}.tif"), folder: false });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn parent(&self, _: LayerRef<'_>, node: u64) -> Option<u64> {
-        (node != FOLDER).then_some(FOLDER)
-    }
-
-    fn is_folder(&self, _: LayerRef<'_>, node: u64) -> bool {
-        node == FOLDER
-    }
-
-    fn shown_array(&self, layer: LayerRef<'_>, node: u64) -> Option<ShownArray> {
-        Self::level(layer, node).map(|lod| ShownArray::stored(layer.info(lod)))
-    }
-
-    fn may_block(&self) -> bool {
-        false
-    }
-
-    fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
-        let array = node.checked_sub(1).and_then(|lod| layer.levels().get(usize::try_from(lod).ok()?));
-        let file = array.and_then(|array| Some((array, container(array.info())?)));
-        let Some((array, container)) = file else {
-            return Err(FormatError::Unsupported(format!("there is no TIFF file number {node}")));
-        };
-        let header = container.header(array.info());
-        Ok(Content::Array(ArrayFile::stored(header, Arc::clone(array)).with_tail(Arc::new(container))))
-    }
+fn content(layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
+    let array = &layer.levels()[lod];
+    let none = || FormatError::Unsupported(format!("there is no TIFF file of level {lod}"));
+    let container = container(array.info()).ok_or_else(none)?;
+    let file = ArrayFile::new(container.header(array.info()), array);
+    Ok(Content::Array(file.with_tail(container.tail_bytes(), move |bytes| container.tail(bytes))))
 }
 
 /// Where the samples begin: at a page of memory.
@@ -255,28 +218,29 @@ impl Container {
     }
 }
 
-impl Tail for Container {
-    fn length(&self) -> u64 {
+impl Container {
+    /// Returns the bytes behind the samples: padding, and the directories of all planes but the first.
+    fn tail_bytes(&self) -> u64 {
         if self.directories > 1 { self.padding + (self.directories - 1) * self.directory_size() } else { 0 }
     }
 
-    fn write(&self, from: u64, out: &mut [u8]) {
-        let padding = self.padding.saturating_sub(from).min(out.len() as u64) as usize;
-        let (zeros, mut out) = out.split_at_mut(padding);
-        zeros.fill(0);
+    /// Returns a range of these bytes.
+    fn tail(&self, bytes: Range<u64>) -> Vec<u8> {
+        let length = (bytes.end - bytes.start) as usize;
+        let mut out = vec![0; self.padding.saturating_sub(bytes.start).min(length as u64) as usize];
         let size = self.directory_size();
-        let mut at = (from + padding as u64).saturating_sub(self.padding);
-        let mut bytes = Vec::new();
-        while !out.is_empty() {
-            let (plane, skip) = (at / size + 1, (at % size) as usize);
-            bytes.clear();
-            write(&self.fields(plane), self.next_after(plane), self.big, &mut bytes);
-            let count = (bytes.len() - skip).min(out.len());
-            let (part, rest) = out.split_at_mut(count);
-            part.copy_from_slice(&bytes[skip..skip + count]);
-            out = rest;
-            at += count as u64;
+        let at = bytes.start.max(self.padding) - self.padding;
+        let mut skip = (at % size) as usize;
+        for plane in at / size + 1.. {
+            if out.len() >= length {
+                break;
+            }
+            let directory = out.len();
+            write(&self.fields(plane), self.next_after(plane), self.big, &mut out);
+            out.drain(directory..directory + std::mem::take(&mut skip));
         }
+        out.truncate(length);
+        out
     }
 }
 
@@ -471,7 +435,7 @@ mod container_tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::view::file::tests::zeros;
+    use crate::view::fixture::zeros;
 
     const DTYPES: [Dtype; 10] = [
         Dtype::Int8,
@@ -539,9 +503,7 @@ mod container_tests {
         let mut bytes = container.header(info);
         assert_eq!(bytes.len() as u64, SAMPLES_AT);
         bytes.resize(bytes.len() + samples, 0);
-        let mut tail = vec![1; container.length() as usize];
-        container.write(0, &mut tail);
-        bytes.extend(tail);
+        bytes.extend(container.tail(0..container.tail_bytes()));
         bytes
     }
 
@@ -600,7 +562,7 @@ mod container_tests {
         // just below 4 GiB with all directories, and just beyond
         let (fits, beyond) = (of(&[4095, 1024, 1024], Dtype::UInt8), of(&[4096, 1024, 1024], Dtype::UInt8));
         assert_eq!((fits.big, fits.directories, beyond.big, beyond.directories), (false, 4095, false, 1));
-        assert_eq!((fits.length() > 0, beyond.length()), (true, 0));
+        assert_eq!((fits.tail_bytes() > 0, beyond.tail_bytes()), (true, 0));
         assert_eq!(beyond.next_after(0), 0);
         let planes = [of(&[2, 1 << 16, (1 << 16) - 1], Dtype::UInt8), of(&[2, 1 << 16, 1 << 16], Dtype::UInt8)];
         assert_eq!(planes.map(|file| file.big), [false, true]);
@@ -613,8 +575,8 @@ mod container_tests {
     fn a_stack_of_any_number_of_planes_costs_no_memory() {
         let planes = 1 << 50;
         let container = file(&info(&[planes, 2, 2], Dtype::Float64, false));
-        let mut last = vec![0; container.directory_size() as usize];
-        container.write(container.length() - last.len() as u64, &mut last);
+        let end = container.tail_bytes();
+        let last = container.tail(end - container.directory_size()..end);
         assert_eq!(number(&last, last.len() - 8, 8), 0);
         // the seventh field
         assert_eq!(number(&last, 8 + 6 * 20, 2), u64::from(STRIP_OFFSETS));
@@ -629,12 +591,10 @@ mod container_tests {
             let info = info(&[planes, 3, width], DTYPES[dtype], false);
             let container = file(&info);
             let bytes = whole(&info);
-            let tail = &bytes[bytes.len() - container.length() as usize..];
-            let start = from.min(container.length());
-            let end = (start + count).min(container.length());
-            let mut part = vec![1; (end - start) as usize];
-            container.write(start, &mut part);
-            prop_assert_eq!(&part[..], &tail[start as usize..end as usize]);
+            let tail = &bytes[bytes.len() - container.tail_bytes() as usize..];
+            let start = from.min(container.tail_bytes());
+            let end = (start + count).min(container.tail_bytes());
+            prop_assert_eq!(&container.tail(start..end)[..], &tail[start as usize..end as usize]);
             prop_assert_eq!(directories(&bytes).len() as u64, planes);
         }
     }
@@ -662,7 +622,7 @@ mod directory_tests {
 #[cfg(test)]
 mod description_tests {
     use super::*;
-    use crate::view::file::tests::zeros;
+    use crate::view::fixture::zeros;
 
     fn described(shape: &[u64], unit: impl Fn(usize) -> Option<&'static str>) -> (String, [(u32, u32); 2]) {
         let mut info = zeros(shape, Dtype::UInt16).info().clone();

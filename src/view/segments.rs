@@ -1,0 +1,685 @@
+//! What a virtual file consists of: a sequence of segments, known bytes or converted samples, each found by its place.
+//! A read of any range of bytes is put together from them here, whatever the file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::convert::{self, Form};
+use crate::array::{Selection, boxes};
+use crate::format::{Array, FormatError};
+use crate::memory::{Buffer, BufferPool, OutOfMemory};
+use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Region, Scaling};
+
+/// No more segments are read together once their samples have this many bytes.
+const READ_TOGETHER: usize = 1 << 20;
+
+/// A part of a file, at a range of its bytes.
+#[expect(clippy::large_enum_variant, reason = "a segment is moved once, and most have samples")]
+pub(crate) enum Segment {
+    /// Bytes from this offset of the file on.
+    Bytes(u64, Arc<[u8]>),
+    /// Samples that become these bytes of the file. If there are none, the samples are only looked at: the next segment
+    /// depends on them.
+    Samples(Range<u64>, Samples, Option<Convert>),
+    /// The bytes cannot be computed.
+    Failed(FormatError),
+}
+
+/// Makes the bytes of a segment of its samples, which are little-endian.
+pub(crate) type Convert = Box<dyn FnOnce(&[u8], &mut [u8]) -> Result<(), FormatError> + Send>;
+
+/// Returns the segment with the first of these bytes, which are those of a read that come next. The segment may begin
+/// before and end after them, but has few MiB.
+pub(crate) type NextSegment = Box<dyn FnMut(Range<u64>) -> Segment + Send>;
+
+/// Samples of an array in the order in which a file has them.
+pub(crate) struct Samples {
+    array: Arc<dyn Array>,
+    which: Which,
+}
+
+enum Which {
+    /// Those with these numbers in C order of permuted axes. The readers of such a file are sequential in the array.
+    Range(AxisPermutation, Range<u64>),
+    /// Places with these numbers in C order of a box, which begins with the samples of a region and has zeros elsewhere.
+    Box { region: Region, shape: Dims, places: Range<u64> },
+}
+
+impl Samples {
+    /// Returns the samples with these numbers in C order of the array.
+    pub(crate) fn range(array: &Arc<dyn Array>, samples: Range<u64>) -> Self {
+        Self { array: Arc::clone(array), which: Which::Range(AxisPermutation::IDENTITY, samples) }
+    }
+
+    /// Returns the samples of a region, in C order.
+    pub(crate) fn region(array: &Arc<dyn Array>, region: Region) -> Self {
+        Self::padded(array, region, region.shape, 0..region.samples())
+    }
+
+    /// Returns the places with these numbers, in C order, of a box of `shape`. The region is at its beginning, and what
+    /// is beyond it is zeros.
+    pub(crate) fn padded(array: &Arc<dyn Array>, region: Region, shape: Dims, places: Range<u64>) -> Self {
+        Self { array: Arc::clone(array), which: Which::Box { region, shape, places } }
+    }
+
+    /// Returns the bytes of the samples, zeros included.
+    fn bytes(&self) -> usize {
+        let (Which::Range(_, range) | Which::Box { places: range, .. }) = &self.which;
+        (range.end - range.start) as usize * self.array.info().dtype.size()
+    }
+}
+
+/// A file that is computed from samples when it is read.
+pub(crate) trait ComputedFile: Send + Sync {
+    /// Returns the bytes of the file.
+    fn len(&self) -> u64;
+
+    /// Returns the array that the file shows; errors that concern no sample in particular name it.
+    fn array(&self) -> &Arc<dyn Array>;
+
+    /// Returns what the file's layout depends on, headers included. A client that has read some of a file may read the
+    /// rest from another one of the same length and fingerprint.
+    fn fingerprint(&self) -> u64;
+
+    /// Returns whether a read of `bytes` may take a worker longer than a few 100 KiB of samples take to be copied.
+    /// Then it does not begin on a thread that talks to the kernel.
+    fn is_long(&self, _bytes: &Range<u64>) -> bool {
+        false
+    }
+
+    /// Begins a read.
+    fn segments(self: Arc<Self>) -> NextSegment;
+}
+
+/// Bytes behind the samples of an [`ArrayFile`]: their number, and those of a range of them. They depend on the file's
+/// header, and on the shape and type of its samples, alone.
+type Tail = (u64, Arc<dyn Fn(Range<u64>) -> Vec<u8> + Send + Sync>);
+
+/// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes, and perhaps
+/// by computed bytes.
+#[derive(Clone)]
+pub(crate) struct ArrayFile {
+    header: Arc<[u8]>,
+    array: Arc<dyn Array>,
+    order: AxisPermutation,
+    /// If set, the file shows values as float32 instead of the stored samples.
+    float32: Option<Scaling>,
+    tail: Option<Tail>,
+}
+
+impl ArrayFile {
+    /// Creates a file of the stored samples.
+    pub(crate) fn new(header: Vec<u8>, array: &Arc<dyn Array>) -> Self {
+        let (array, order) = (Arc::clone(array), AxisPermutation::IDENTITY);
+        Self { header: header.into(), array, order, float32: None, tail: None }
+    }
+
+    /// Shows the samples with permuted axes.
+    pub(crate) fn permuted(self, order: AxisPermutation) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Shows the samples' values as float32.
+    pub(crate) fn float32(self, scaling: Scaling) -> Self {
+        Self { float32: Some(scaling), ..self }
+    }
+
+    /// Adds `length` bytes behind the samples, of which `bytes` returns any range.
+    pub(crate) fn with_tail(self, length: u64, bytes: impl Fn(Range<u64>) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self { tail: Some((length, Arc::new(bytes))), ..self }
+    }
+
+    /// Returns the array.
+    pub(crate) fn array(&self) -> &Arc<dyn Array> {
+        &self.array
+    }
+
+    /// Returns shape and type of the array that the file shows.
+    pub(crate) fn shown(&self) -> ShownArray {
+        let info = self.array.info();
+        let dtype = if self.float32.is_some() { Dtype::Float32 } else { info.dtype };
+        ShownArray { shape: self.order.permute_dims(&info.shape()), dtype }
+    }
+
+    /// Returns whether the bytes of the file are the stored samples and nothing else.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.header.is_empty() && self.tail.is_none() && self.order.is_identity() && self.float32.is_none()
+    }
+
+    /// Returns the bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.tail_start().saturating_add(self.tail_len())
+    }
+
+    /// Returns the offset behind the samples.
+    fn tail_start(&self) -> u64 {
+        let samples = self.array.info().shape().product().unwrap_or(u64::MAX);
+        samples.saturating_mul(self.sample_size()).saturating_add(self.header_bytes())
+    }
+
+    fn tail_len(&self) -> u64 {
+        self.tail.as_ref().map_or(0, |(length, _)| *length)
+    }
+
+    /// Returns whether the other file has the same header, shape and type of samples.
+    pub(crate) fn has_layout_of(&self, other: &Self) -> bool {
+        let layout = |file: &Self| {
+            let ArrayInfo { dtype, .. } = file.array.info();
+            (file.array.info().shape(), *dtype, file.order, file.float32, file.tail_len())
+        };
+        self.header == other.header && layout(self) == layout(other)
+    }
+
+    /// Returns the bytes of one sample in the file.
+    fn sample_size(&self) -> u64 {
+        self.shown().dtype.size() as u64
+    }
+
+    /// Returns the bytes of the header.
+    pub(crate) fn header_bytes(&self) -> u64 {
+        self.header.len() as u64
+    }
+
+    /// Returns the bytes of a plane: the samples at one index of the file's first axis.
+    pub(crate) fn plane_bytes(&self) -> u64 {
+        (self.tail_start() - self.header_bytes()) / self.shown().shape[0].max(1)
+    }
+
+    /// Returns the number of the sample at an offset of the file, in the order of the file.
+    pub(crate) fn sample_at(&self, offset: u64) -> u64 {
+        offset.saturating_sub(self.header_bytes()) / self.sample_size()
+    }
+
+    fn segment(&self, bytes: &Range<u64>) -> Segment {
+        let (header, tail) = (self.header_bytes(), self.tail_start());
+        if bytes.start < header {
+            return Segment::Bytes(0, Arc::clone(&self.header));
+        }
+        if let Some((_, write)) = self.tail.as_ref().filter(|_| bytes.start >= tail) {
+            return Segment::Bytes(bytes.start, write(bytes.start - tail..bytes.end - tail).into());
+        }
+        let size = self.sample_size();
+        let samples = self.sample_at(bytes.start)..(bytes.end.min(tail) - header).div_ceil(size);
+        let convert = self.float32.map(|scaling| -> Convert {
+            let dtype = self.array.info().dtype;
+            Box::new(move |stored, out| {
+                convert::to_float32(dtype, Some(scaling), Form::LITTLE_ENDIAN, stored, out);
+                Ok(())
+            })
+        });
+        let bytes = header + samples.start * size..header + samples.end * size;
+        let which = Which::Range(self.order, samples);
+        Segment::Samples(bytes, Samples { array: Arc::clone(&self.array), which }, convert)
+    }
+}
+
+/// Shape and type of the array that a file shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShownArray {
+    /// Samples along each axis of the file's array, slowest first.
+    pub shape: Dims,
+    /// The type of its samples.
+    pub dtype: Dtype,
+}
+
+/// The content of a virtual file.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// A few bytes, computed when the file is opened.
+    Bytes(Arc<[u8]>),
+    /// The samples of an array, behind a header or not.
+    Array(ArrayFile),
+    /// Bytes that are computed from samples when they are read.
+    Computed(Arc<dyn ComputedFile>),
+}
+
+impl Content {
+    /// Returns the bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Array(file) => file.len(),
+            Self::Computed(file) => file.len(),
+        }
+    }
+
+    /// Returns the array that the file shows, if it shows one.
+    pub(crate) fn array(&self) -> Option<&Arc<dyn Array>> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Array(file) => Some(file.array()),
+            Self::Computed(file) => Some(file.array()),
+        }
+    }
+
+    /// Begins a read of bytes that lie within the file.
+    pub(crate) fn read(&self, bytes: Range<u64>, buffers: &Arc<BufferPool>) -> Result<FileRead, OutOfMemory> {
+        let next: NextSegment = match self {
+            Self::Bytes(known) => {
+                let known = Arc::clone(known);
+                Box::new(move |_| Segment::Bytes(0, Arc::clone(&known)))
+            }
+            Self::Array(file) => {
+                let file = file.clone();
+                Box::new(move |bytes| file.segment(&bytes))
+            }
+            Self::Computed(file) => Arc::clone(file).segments(),
+        };
+        let out = Some(buffers.take_reply((bytes.end - bytes.start) as usize)?);
+        Ok(FileRead { next, at: bytes.start, bytes, out, groups: Vec::new(), reading: None })
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into_bytes().into())
+    }
+}
+
+/// A read of a file in progress. It never waits: whoever drives it reads the samples that it asks for.
+pub(crate) struct FileRead {
+    next: NextSegment,
+    bytes: Range<u64>,
+    /// Up to here segments are known.
+    at: u64,
+    /// The reply; `None` while samples are read to it.
+    out: Option<Buffer>,
+    /// Segments whose samples are still to be read.
+    groups: Vec<Group>,
+    /// Those whose samples are being read.
+    reading: Option<Group>,
+}
+
+/// Segments with samples of one array, which are read together.
+struct Group {
+    /// Whether the samples are read straight to the reply.
+    is_direct: bool,
+    parts: Vec<Part>,
+}
+
+/// A segment whose samples are to be read.
+struct Part {
+    bytes: Range<u64>,
+    samples: Samples,
+    convert: Option<Convert>,
+}
+
+/// What a read does next.
+pub(crate) enum Step {
+    /// It needs samples. If it is the last step, the memory with the samples is the bytes of the read.
+    Read { samples: SampleRequest, is_last: bool },
+    /// It has all its bytes.
+    Done(Buffer),
+}
+
+/// Samples that a read needs.
+pub(crate) struct SampleRequest {
+    /// The array.
+    pub array: Arc<dyn Array>,
+    /// Which samples, and their places in `memory`.
+    pub selections: Vec<Selection>,
+    /// The numbers of the samples in the order in which the file shows the array, from the first to the last, if they
+    /// are parts of one range.
+    pub range: Option<(AxisPermutation, Range<u64>)>,
+    /// Where they go. It is given back with [`FileRead::step`].
+    pub memory: Buffer,
+}
+
+impl FileRead {
+    /// Takes the memory of the last request with its samples (`None` at first), and returns what comes next.
+    pub(crate) fn step(&mut self, memory: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, FormatError> {
+        if let Some((group, memory)) = self.reading.take().zip(memory) {
+            self.finish(group, memory, buffers)?;
+        }
+        loop {
+            while let Some(group) = self.groups.pop() {
+                let samples = self.request(&group, buffers)?;
+                if samples.selections.is_empty() {
+                    self.finish(group, samples.memory, buffers)?;
+                    continue;
+                }
+                let is_last = group.is_direct && self.groups.is_empty() && self.at >= self.bytes.end;
+                self.reading = Some(group);
+                return Ok(Step::Read { samples, is_last });
+            }
+            if self.at >= self.bytes.end {
+                return Ok(Step::Done(self.out.take().unwrap_or_else(|| buffers.empty())));
+            }
+            self.plan()?;
+        }
+    }
+
+    /// Asks for the next segments: copies known bytes, and groups those with samples.
+    fn plan(&mut self) -> Result<(), FormatError> {
+        let mut planned = 0;
+        while self.at < self.bytes.end && planned < READ_TOGETHER {
+            match (self.next)(self.at..self.bytes.end) {
+                Segment::Failed(error) => return Err(error),
+                Segment::Bytes(start, bytes) => {
+                    let end = start.saturating_add(bytes.len() as u64);
+                    self.put(start, &bytes);
+                    self.go_on_to(start, end)?;
+                }
+                Segment::Samples(bytes, samples, convert) => {
+                    planned += samples.bytes();
+                    let is_direct = convert.is_none() && self.bytes.start <= bytes.start && bytes.end <= self.bytes.end;
+                    let is_looked_at = bytes.is_empty();
+                    if !is_looked_at {
+                        self.go_on_to(bytes.start, bytes.end)?;
+                    }
+                    let part = Part { bytes, samples, convert };
+                    let id = part.samples.array.info().id;
+                    let alike = |group: &&mut Group| {
+                        group.is_direct == is_direct && group.parts[0].samples.array.info().id == id
+                    };
+                    match self.groups.iter_mut().find(alike) {
+                        Some(group) => group.parts.push(part),
+                        None => self.groups.push(Group { is_direct, parts: vec![part] }),
+                    }
+                    if is_looked_at {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on after a segment.
+    fn go_on_to(&mut self, start: u64, end: u64) -> Result<(), FormatError> {
+        if !(start..end).contains(&self.at) {
+            return Err(FormatError::Internal(format!("byte {} is not in the segment {start}..{end}", self.at)));
+        }
+        self.at = end.min(self.bytes.end);
+        Ok(())
+    }
+
+    /// Copies what the read wants of `bytes`, which are at an offset of the file.
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let (start, end) = (offset.max(self.bytes.start), (offset + bytes.len() as u64).min(self.bytes.end));
+        if let (Some(out), true) = (&mut self.out, start < end) {
+            let to = (start - self.bytes.start) as usize..(end - self.bytes.start) as usize;
+            out[to].copy_from_slice(&bytes[(start - offset) as usize..(end - offset) as usize]);
+        }
+    }
+
+    /// Returns what has to be read for a group. Ranges that follow each other in the file and in memory become one.
+    fn request(&mut self, group: &Group, buffers: &Arc<BufferPool>) -> Result<SampleRequest, OutOfMemory> {
+        let array = Arc::clone(&group.parts[0].samples.array);
+        let size = array.info().dtype.size();
+        let mut memory = match self.out.take_if(|_| group.is_direct) {
+            Some(out) => out,
+            None => buffers.take_reply(group.parts.iter().map(|part| part.samples.bytes()).sum())?,
+        };
+        let (mut selections, mut scratch) = (Vec::new(), 0);
+        let mut runs: Vec<(AxisPermutation, Range<u64>, usize)> = Vec::new();
+        for Part { bytes, samples, .. } in &group.parts {
+            let length = samples.bytes();
+            let offset = if group.is_direct { (bytes.start - self.bytes.start) as usize } else { scratch };
+            scratch += length;
+            match &samples.which {
+                Which::Range(order, range) => match runs.last_mut() {
+                    Some((known, run, at))
+                        if known == order
+                            && run.end == range.start
+                            && *at + (run.end - run.start) as usize * size == offset =>
+                    {
+                        run.end = range.end;
+                    }
+                    _ => runs.push((*order, range.clone(), offset)),
+                },
+                Which::Box { region, shape, places } => {
+                    if region.shape != *shape {
+                        memory[offset..offset + length].fill(0);
+                    }
+                    selections.extend(select_box(region, shape, places, (offset, size)));
+                }
+            }
+        }
+        // between the traces of a survey some are left out
+        let is_one_reader = |runs: &[(AxisPermutation, Range<u64>, usize)]| {
+            runs.windows(2).all(|pair| pair[0].0 == pair[1].0 && pair[0].1.end <= pair[1].1.start)
+        };
+        let range = match (runs.first(), runs.last()) {
+            (Some((order, first, _)), Some((_, last, _))) if selections.is_empty() && is_one_reader(&runs) => {
+                Some((*order, first.start..last.end))
+            }
+            _ => None,
+        };
+        for (order, range, offset) in runs {
+            selections.extend(Selection::from_range(array.info(), &order, &range, offset));
+        }
+        Ok(SampleRequest { selections, range, memory, array })
+    }
+
+    /// Makes the bytes of segments whose samples have been read.
+    fn finish(&mut self, group: Group, memory: Buffer, buffers: &Arc<BufferPool>) -> Result<(), FormatError> {
+        if group.is_direct {
+            self.out = Some(memory);
+            return Ok(());
+        }
+        let mut rest = &memory[..];
+        for Part { bytes, samples, convert } in group.parts {
+            let (stored, after) = rest.split_at(samples.bytes());
+            rest = after;
+            let Some(convert) = convert else {
+                self.put(bytes.start, stored);
+                continue;
+            };
+            let is_whole = bytes.is_empty() || (self.bytes.start <= bytes.start && bytes.end <= self.bytes.end);
+            match &mut self.out {
+                Some(out) if is_whole => {
+                    let to = (bytes.start - self.bytes.start) as usize..(bytes.end - self.bytes.start) as usize;
+                    convert(stored, &mut out[to])?;
+                }
+                _ => {
+                    let mut whole = buffers.take_scratch((bytes.end - bytes.start) as usize)?;
+                    convert(stored, &mut whole)?;
+                    self.put(bytes.start, &whole);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Selects places of a box, to be stored from an offset on; a sample has `size` bytes.
+fn select_box(
+    region: &Region,
+    shape: &Dims,
+    places: &Range<u64>,
+    (offset, size): (usize, usize),
+) -> impl Iterator<Item = Selection> {
+    let held = Region::whole(region.shape);
+    boxes(*shape, places.clone()).filter_map(move |part| part.intersection(&held)).map(move |part| Selection {
+        start: Dims::from_fn(part.axes(), |axis| region.start[axis] + part.start[axis]),
+        shape: part.shape,
+        step: Dims::filled(part.axes(), 1),
+        offset: offset + (shape.linear_of(&part.start) - places.start) as usize * size,
+        strides: shape.strides(size as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixture::{self, zeros};
+    use super::*;
+    use crate::volume::Arithmetic;
+
+    /// Reads a whole file of an array of one axis with these stored samples.
+    fn values(dtype: Dtype, scaling: Scaling, stored: &[u8]) -> Vec<u8> {
+        let size = dtype.size();
+        let file = ArrayFile::new(Vec::new(), &zeros(&[(stored.len() / size) as u64], dtype)).float32(scaling);
+        let content = Content::Array(file);
+        fixture::read(&content, 0..content.len(), &mut |_, at| stored[at[0] as usize * size..][..size].to_vec())
+            .unwrap()
+    }
+
+    #[test]
+    fn values_are_scaled_in_float64() {
+        let got = values(Dtype::Int16, Scaling::of_codes(0.1, -0.3), &[3, 0, 0xff, 0xff]);
+        let expected: Vec<u8> =
+            [(3.0f64 * 0.1 - 0.3) as f32, (-0.1f64 - 0.3) as f32].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn values_are_scaled_in_float32_if_the_scaling_requires_it() {
+        let scaling = Scaling {
+            arithmetic: Arithmetic::Single,
+            no_value: Some(255.0),
+            ..Scaling::of_codes(0.1f32.into(), -0.3f32 as f64)
+        };
+        let got = values(Dtype::UInt8, scaling, &[3, 7, 255]);
+        let got: Vec<f32> = got.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        assert_eq!(got[..2], [3.0f32 * 0.1 - 0.3, 7.0f32 * 0.1 - 0.3]);
+        assert!(got[2].is_nan());
+    }
+
+    /// A file of all kinds of segments: records of a known byte, a sample of one array, and a sample of another one that
+    /// is doubled. Before each tenth record the read looks at a sample.
+    struct Records {
+        plain: Arc<dyn Array>,
+        doubled: Arc<dyn Array>,
+    }
+
+    const RECORDS: u64 = 37;
+    const RECORD: u64 = 1 + 2 + 2;
+
+    impl ComputedFile for Records {
+        fn len(&self) -> u64 {
+            RECORDS * RECORD
+        }
+        fn array(&self) -> &Arc<dyn Array> {
+            &self.plain
+        }
+        fn fingerprint(&self) -> u64 {
+            0
+        }
+        fn segments(self: Arc<Self>) -> NextSegment {
+            let (looked, mut looks) = (Arc::new(crate::sync::Mutex::new(None)), None);
+            Box::new(move |bytes| {
+                let (record, within) = (bytes.start / RECORD, bytes.start % RECORD);
+                let at = record * RECORD;
+                if record.is_multiple_of(10) && looks != Some(record) {
+                    looks = Some(record);
+                    let looked = Arc::clone(&looked);
+                    let look: Convert = Box::new(move |stored, out| {
+                        assert!(out.is_empty());
+                        *looked.lock() = Some(stored[0]);
+                        Ok(())
+                    });
+                    let sample = Samples::range(&self.doubled, record..record + 1);
+                    return Segment::Samples(bytes.start..bytes.start, sample, Some(look));
+                }
+                if record.is_multiple_of(10) {
+                    assert_eq!(*looked.lock(), Some(100 + record as u8), "what was looked at comes first");
+                }
+                match within {
+                    0 => Segment::Bytes(at, vec![record as u8].into()),
+                    1 | 2 => Segment::Samples(at + 1..at + 3, Samples::range(&self.plain, record..record + 1), None),
+                    _ => {
+                        let double: Convert = Box::new(|stored, out| {
+                            out.iter_mut().zip(stored).for_each(|(out, stored)| *out = stored.wrapping_mul(2));
+                            Ok(())
+                        });
+                        let region = Region { start: [record].into(), shape: [1].into() };
+                        Segment::Samples(at + 3..at + 5, Samples::region(&self.doubled, region), Some(double))
+                    }
+                }
+            })
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_of_a_file_of_records_equals_that_of_the_whole(start in 0..RECORDS * RECORD, length in 1u64..200) {
+            let (plain, doubled) = (zeros(&[RECORDS], Dtype::Int16), zeros(&[RECORDS], Dtype::UInt16));
+            let content = Content::Computed(Arc::new(Records { plain, doubled }));
+            let mut sample = |info: &ArrayInfo, at: &Dims| {
+                let number = at[0] as u8;
+                if info.dtype == Dtype::Int16 { vec![number, 200] } else { vec![100 + number, 9] }
+            };
+            let record = |n: u8| [n, n, 200, (100 + n).wrapping_mul(2), 18];
+            let whole: Vec<u8> = (0..RECORDS as u8).flat_map(record).collect();
+            let end = (start + length).min(content.len());
+            let got = fixture::read(&content, start..end, &mut sample).unwrap();
+            prop_assert_eq!(got, &whole[start as usize..end as usize]);
+        }
+
+        #[test]
+        fn every_part_of_a_padded_box_equals_that_of_the_whole(
+            dims in prop::collection::vec((1u64..6, 1u64..6, 1u64..6), 1..5), a in 0.0f64..1.0, b in 0.0f64..1.0,
+        ) {
+            let of = |part: fn(&(u64, u64, u64)) -> u64| Dims::from_slice(&dims.iter().map(part).collect::<Vec<_>>());
+            let (start, held, more) = (of(|d| d.0).unwrap(), of(|d| d.1).unwrap(), of(|d| d.2).unwrap());
+            let shape = Dims::from_fn(held.len(), |axis| held[axis] + more[axis] - 1);
+            let array = zeros(&(0..held.len()).map(|axis| start[axis] + held[axis]).collect::<Vec<_>>(), Dtype::UInt8);
+            let value = |at: &Dims| at.iter().fold(1u64, |sum, at| sum * 7 + at) as u8;
+            let whole: Vec<u8> = (0..shape.product().unwrap()).map(|number| {
+                let at = shape.index_of(number);
+                let is_held = (0..at.len()).all(|axis| at[axis] < held[axis]);
+                if is_held { value(&Dims::from_fn(at.len(), |axis| start[axis] + at[axis])) } else { 0 }
+            }).collect();
+            let (a, b) = ((a * whole.len() as f64) as u64, (b * whole.len() as f64) as u64);
+            let (from, to) = (a.min(b), a.max(b) + 1);
+            struct Padded(Arc<dyn Array>, Region, Dims);
+            impl ComputedFile for Padded {
+                fn len(&self) -> u64 {
+                    self.2.product().unwrap()
+                }
+                fn array(&self) -> &Arc<dyn Array> {
+                    &self.0
+                }
+                fn fingerprint(&self) -> u64 {
+                    0
+                }
+                fn segments(self: Arc<Self>) -> NextSegment {
+                    Box::new(move |bytes| {
+                        Segment::Samples(bytes.clone(), Samples::padded(&self.0, self.1, self.2, bytes), None)
+                    })
+                }
+            }
+            let content = Content::Computed(Arc::new(Padded(array, Region { start, shape: held }, shape)));
+            let got = fixture::read(&content, from..to, &mut |_, at| vec![value(at)]).unwrap();
+            prop_assert_eq!(got, &whole[from as usize..to as usize]);
+        }
+
+        #[test]
+        fn every_part_of_an_array_file_equals_that_of_the_whole(
+            offset in 0u64..800, length in 1u64..800, header in 0usize..200, float in any::<bool>(), tail in 0u64..100,
+        ) {
+            let array = zeros(&[5, 6, 7], Dtype::Int16);
+            let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
+            let stored: Vec<u8> = (0..420).map(|n| (n % 251) as u8).collect();
+            let scaling = Scaling::of_codes(1.0, 0.0);
+            let mut file = ArrayFile::new(header.clone(), &array);
+            let body = match float {
+                true => stored.as_chunks().0.iter().flat_map(|v| f32::from(i16::from_le_bytes(*v)).to_le_bytes()).collect(),
+                false => stored.clone(),
+            };
+            if float {
+                file = file.float32(scaling);
+            }
+            if tail > 0 {
+                file = file.with_tail(tail, move |bytes| {
+                    assert!(bytes.end <= tail);
+                    bytes.map(|n| n as u8).collect()
+                });
+            }
+            prop_assert_eq!(file.plane_bytes(), if float { 168 } else { 84 });
+            let behind: Vec<u8> = (0..tail).map(|n| n as u8).collect();
+            let whole = [header, body, behind].concat();
+            prop_assert_eq!(file.len(), whole.len() as u64);
+            let (start, end) = (offset.min(file.len()), (offset + length).min(file.len()));
+            let mut sample = |_: &ArrayInfo, at: &Dims| {
+                let number = Dims::from([5, 6, 7]).linear_of(at) as usize;
+                stored[2 * number..2 * number + 2].to_vec()
+            };
+            let got = fixture::read(&Content::Array(file), start..end, &mut sample).unwrap();
+            prop_assert_eq!(got, &whole[start as usize..end as usize]);
+        }
+    }
+}
