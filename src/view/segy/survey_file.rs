@@ -42,6 +42,9 @@ pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
     Ok(Content::Computed(Arc::new(SurveyFile { survey, headers: headers.into() })))
 }
 
+/// Traces that are wanted whole are one segment of no more bytes than this.
+const TOGETHER: u64 = 1 << 20;
+
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
 
@@ -58,25 +61,53 @@ impl SurveyFile {
         TRACE_HEADER + u64::from(self.survey.samples.count) * SAMPLE
     }
 
-    fn segment(&self, bytes: &Range<u64>) -> Segment {
+    fn segment(self: &Arc<Self>, bytes: &Range<u64>) -> Segment {
         let Some(at) = bytes.start.checked_sub(HEADERS) else { return Segment::Bytes(0, Arc::clone(&self.headers)) };
-        let trace = at / self.trace_bytes();
-        let header = HEADERS + trace * self.trace_bytes();
-        let body = header + TRACE_HEADER..header + self.trace_bytes();
+        let (trace, trace_bytes) = (at / self.trace_bytes(), self.trace_bytes());
+        let header = HEADERS + trace * trace_bytes;
+        let body = header + TRACE_HEADER..header + trace_bytes;
+        let whole = (bytes.end - header).min(TOGETHER) / trace_bytes;
+        if bytes.start == header && whole > 0 && self.survey.samples.count > 0 {
+            return self.whole_traces(trace..trace + whole, header);
+        }
         if bytes.start < body.start {
             return Segment::Bytes(header, headers::trace_header(&self.survey, trace).into());
         }
         let (bytes, samples) = samples_in(bytes, &body, SAMPLE);
         let before = trace * u64::from(self.survey.samples.count);
-        let array = &self.survey.array;
-        let (dtype, scaling, no_value) = (array.info().dtype, array.info().scaling, array.info().no_value);
-        let form = Form { no_value, void: 0.0, big_endian: true };
+        let file = Arc::clone(self);
         let convert = move |stored: &[u8], out: &mut [u8]| {
-            to_float32(dtype, scaling, form, stored, out);
+            file.convert(stored, out);
             Ok(())
         };
-        let samples = Samples::range(array, before + samples.start..before + samples.end);
+        let samples = Samples::range(&self.survey.array, before + samples.start..before + samples.end);
         Segment::Samples(bytes, samples, Some(Box::new(convert)))
+    }
+
+    /// Returns the segment of traces with their headers, which begins at an offset of the file.
+    fn whole_traces(self: &Arc<Self>, traces: Range<u64>, begin: u64) -> Segment {
+        let (file, numbers) = (Arc::clone(self), traces.clone());
+        let (count, trace_bytes) = (u64::from(self.survey.samples.count), self.trace_bytes());
+        let stored_bytes = count as usize * self.survey.array.info().dtype.size();
+        let convert = move |stored: &[u8], out: &mut [u8]| {
+            let of_traces = stored.chunks_exact(stored_bytes).zip(out.chunks_exact_mut(trace_bytes as usize));
+            for (number, (stored, out)) in numbers.zip(of_traces) {
+                let (header, values) = out.split_at_mut(TRACE_HEADER as usize);
+                header.copy_from_slice(&headers::trace_header(&file.survey, number));
+                file.convert(stored, values);
+            }
+            Ok(())
+        };
+        let bytes = begin..begin + (traces.end - traces.start) * trace_bytes;
+        let samples = Samples::range(&self.survey.array, traces.start * count..traces.end * count);
+        Segment::Samples(bytes, samples, Some(Box::new(convert)))
+    }
+
+    /// Converts stored samples to those of the file.
+    fn convert(&self, stored: &[u8], out: &mut [u8]) {
+        let info = self.survey.array.info();
+        let form = Form { no_value: info.no_value, void: 0.0, big_endian: true };
+        to_float32(info.dtype, info.scaling, form, stored, out);
     }
 }
 
