@@ -299,9 +299,9 @@ impl Tree {
         item: Item,
         blocking: Blocking,
     ) -> Result<Option<Content>, FormatError> {
-        let (node, waits) = (self.node(item), blocking == Blocking::No);
+        let (node, may_not_wait) = (self.node(item), blocking == Blocking::No);
         match &node.kind {
-            Kind::Description | Kind::File(File { may_block: true, .. }) if waits => {
+            Kind::Description | Kind::File(File { may_block: true, .. }) if may_not_wait => {
                 Err(SourceError::WouldBlock.into())
             }
             Kind::Description => {

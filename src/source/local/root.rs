@@ -115,7 +115,8 @@ impl SourceRoot {
         if path.starts_with(&self.root) { &self.root } else { Path::new("/") }
     }
 
-    /// Returns the right to go from a folder to a place: to search all folders between the two. One after the other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Returns no rights if
+    /// Returns the right to go from a folder to a place: to search all folders between the two. One after the other is
+    /// opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Returns no rights if
     /// the place is not there, or the folder at the path `top` has not the device and inode number of `is`.
     pub(super) fn way(&self, (top, is): (&Path, Option<(u64, u64)>), place: &Found) -> Permissions {
         let walk = || -> io::Result<Permissions> {
