@@ -5,10 +5,8 @@ failed, 2 no such row.
 """
 
 import argparse
-import importlib.metadata
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -19,8 +17,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import comparison
+import figures
 import processor_time
 import rows
+from figures import first_line, machine, version_of
 from mounts import Absent, Failed
 from readers import Tools
 from table import Row, markdown
@@ -50,34 +50,9 @@ def selected(patterns, kind, volume):
     return not patterns or any(fnmatch(text, p) for p in patterns for text in (kind, name, f"{kind}:{name}"))
 
 
-def first_line(*command):
-    """Returns the first line that a program prints, or an empty text."""
-    try:
-        lines = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.splitlines()
-    except OSError:
-        return ""
-    return lines[0].strip() if lines else ""
-
-
-def machine():
-    """Describes the machine: processor, threads, memory, kernel."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
-    model = {key.strip(): value.strip() for key, value in fields.items()}.get("model name", platform.machine())
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return f"{model}, {os.cpu_count()} threads, {memory:.0f} GiB, Linux {platform.release()}"
-
-
 def on_cpus(args):
     """Says on which processors everything runs, if these were chosen."""
     return f", on {args.cpus}" if args.cpus else ""
-
-
-def version_of(package):
-    """Returns name and version of a package of this Python."""
-    try:
-        return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"{package} missing"
 
 
 def load():
@@ -182,13 +157,13 @@ def main():
             return compare_all(args, tools)
         sharing = processor_time.sharing()
         found = measure_all(args, tools)
-    commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
-    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus(args)}; volumes of {edge}^3, {rounds} rounds,",
+    print(f"{first_line(str(tools.volfs), '--version')} ({figures.commit()}), {begin}; {machine()}{on_cpus(args)}; volumes of {edge}^3, {rounds} rounds,",
           f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes); before, {sharing}; after, {processor_time.sharing()};",
-          ", ".join(map(version_of, ("pyzgy", "zfpy", "openvds", "wkw", "numpy"))) + ".\n", sep="\n")
+          ", ".join(map(version_of, figures.LIBRARIES)) + ".\n", sep="\n")
     print(markdown(found))
     if args.json:
-        args.json.write_text(json.dumps([row.values() for row in found], indent=1) + "\n")
+        about = {"cpus": args.cpus, "edge": edge, "rounds": rounds}
+        figures.write(args.json, tools.volfs, begin, about, rows=[row.values() for row in found])
     return 1 if any(row.failed for row in found) else 0
 
 

@@ -1,6 +1,6 @@
 """Measures `volfs serve` beside a mount and `volfs cat`: the whole of lod0.raw by one client.
 
-    python3 scripts/benchmarks/serve.py VOLFS FOLDER LAYER...
+    python3 scripts/benchmarks/serve.py VOLFS FOLDER LAYER... [--json FILE]
 
 FOLDER has the layers LAYER, each named as in a mount: north.zgy/data. Each is read three times with nothing decoded (a
 new server, a new mount, a new process), in turn, and where volfs goes on running once more each, with all that the cache
@@ -18,6 +18,8 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import figures
 
 ROUNDS = 3
 
@@ -85,7 +87,10 @@ def processor_seconds(pid: int) -> float:
 
 def main() -> None:
     """Print a line for each layer."""
-    volfs, folder, layers = sys.argv[1], sys.argv[2], sys.argv[3:]
+    words = sys.argv[1:]
+    output = Path(words[-1]) if words[-2:-1] == ["--json"] else None
+    volfs, folder, *layers = words[:-2] if output else words
+    begin, rows = time.strftime("%Y-%m-%d %H:%M"), []
     print(f"{'':34}{'served':>14}{'mounted':>14}{'cat':>14}{'served again':>14}{'mounted again':>14}")
     for layer in layers:
         speed = dict.fromkeys(["served", "mounted", "cat", "served again", "mounted again"], 0.0)
@@ -107,6 +112,9 @@ def main() -> None:
             count, spent = cat(volfs, folder, layer)
             note("cat", count, began, spent)
         print(f"{layer:34}" + "".join(f"{speed[way]:7.0f} ({processor[way]:.2f})" for way in speed), flush=True)
+        rows.append({"layer": layer, "mb_per_second": speed, "processor_per_gib": processor})
+    if output:
+        figures.write(output, volfs, begin, {"rounds": ROUNDS}, rows=rows)
 
 
 main()

@@ -19,9 +19,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import figures
 import processor_time
 from mounts import Failed, Volfs, run
 from readers import Array, Tools, dd, into_array
@@ -111,6 +112,12 @@ class Bench:
         self.key = f"{tools.edge}/{method.lower()}"
         self.url, self.folder = f"s3://{BUCKET}/{self.key}", folder / BUCKET / self.key
         self.size = 4 * tools.edge**3
+        self.figures = []
+
+    def note(self, network, axis, requests, openvds=(), **runs):
+        """Keeps the figures of a row; `axis` is that of a slice, or None for the whole volume."""
+        runs = {name: [asdict(run) for run in of_name] for name, of_name in runs.items()}
+        self.figures.append({"volume": f"VDS {self.method}", "network": network, "axis": axis, "chunks": requests, "openvds": list(openvds), **runs})
 
     def make(self):
         """Writes the volume with openvds, unless it is there."""
@@ -175,6 +182,7 @@ def near(bench):
             ours.append(bench.by_volfs(what))
             bare.append(bench.by_bare_client(what))
             peer.append(bench.by_openvds("all" if what is None else str(what)))
+        bench.note("near", what, chunks, peer, volfs=ours, bare=bare)
         seconds = median(ours, "seconds")
         yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}",
                middle(seconds_of(ours)), middle(seconds_of(bare)), f"{median(bare, 'seconds') / seconds:.2f}", middle(peer),
@@ -199,8 +207,10 @@ def far(bench, *wanted):
     for what in wanted:
         ours, bare = [], []
         for _ in range(bench.tools.rounds):
-            ours.append(bench.by_volfs(what).seconds)
-            bare.append(bench.by_bare_client(what, in_flight=32).seconds)
+            ours.append(bench.by_volfs(what))
+            bare.append(bench.by_bare_client(what, in_flight=32))
+        bench.note("far", what, len(bench.keys(what)), volfs=ours, bare=bare)
+        ours, bare = seconds_of(ours), seconds_of(bare)
         seconds, link = statistics.median(ours), statistics.median(bare)
         yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}", middle(ours), middle(bare),
                f"{link / seconds:.2f}", f"{(seconds - link) * 1000 / ROUND_TRIP:.1f}")
@@ -211,6 +221,7 @@ def of_the_link(bench):
     size = sum((bench.folder.parents[1] / key).stat().st_size for key in bench.keys())
     ours = [bench.by_volfs(None) for _ in range(bench.tools.rounds)]
     bare = [bench.by_bare_client(in_flight=32) for _ in range(bench.tools.rounds)]
+    bench.note("narrow", None, len(bench.keys()), volfs=ours, bare=bare)
     part = lambda runs: f"{size * 8 / MEGABITS / 1e6 / median(runs, 'seconds'):.2f}"
     yield (f"VDS {bench.method}", f"{size / 1e6:.0f} MB", middle(seconds_of(ours)), part(ours), middle(seconds_of(bare)), part(bare),
            f"{median(ours, 'client'):.2f}")
@@ -228,6 +239,8 @@ def cached(bench, local):
             with Volfs(bench.tools, local) as mount:
                 array = Array.of(mount.layer(local.name))
                 files.append(dd(array.raw, array.size))
+        bench.note("disk cache", None, len(bench.keys()), volfs=again)
+        bench.figures[-1]["local"] = files
         seconds = seconds_of(again)
         yield (f"VDS {bench.method}", "whole volume, second mount", middle(seconds),
                f"{statistics.median(files) / statistics.median(seconds):.2f} of a local folder ({middle(files)} s); {again[-1].requests} requests")
@@ -242,6 +255,7 @@ def arguments():
                         help="the store on one processor, its clients on another, as if each had a machine of its own")
     parser.add_argument("--only", type=lambda text: text.split(","), default=["near", "far", "cached"],
                         help="only these: near, far, cached")
+    parser.add_argument("--json", type=Path, help="also write every single figure to this file")
     for name in ("data", "programs", "server"):
         parser.add_argument(f"--{name}", type=Path, required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -296,6 +310,9 @@ def main():
             head = ("volume", "size in the store", "volfs", "of what the link carries", "bare client, 32 in flight", "of what the link carries",
                     "processor s of the mount")
             print(table(head, [row for bench in benches for row in of_the_link(bench)]))
+        if args.json:
+            about = {"edge": args.edge, "rounds": args.rounds, "apart": args.apart, "round_trip_ms": ROUND_TRIP, "megabits": MEGABITS}
+            figures.write(args.json, tools.volfs, begin, about, rows=[row for bench in benches for row in bench.figures])
     return 0
 
 

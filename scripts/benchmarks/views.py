@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import figures
 import processor_time
 from mounts import Failed, Volfs, run
 from readers import Array, Tools, dd
@@ -73,6 +74,7 @@ class Bench:
 
     def __init__(self, tools, clients):
         self.tools, self.clients = tools, clients
+        self.figures = {"whole": [], "boxes": []}
 
     def mounted(self, volume, measure):
         """Calls `measure(layer)` on a fresh mount; returns its result and the processor time of the mount."""
@@ -96,6 +98,8 @@ class Bench:
         of_raw = statistics.median(seconds for seconds, _, _ in found["lod0.raw"])
         for name, runs in found.items():
             seconds, processor = [run[0] for run in runs], statistics.median(run[1] for run in runs)
+            self.figures["whole"].append({"volume": volume.title, "file": name, "bytes": runs[0][2], "samples": samples, "seconds": seconds,
+                                          "processor": [run[1] for run in runs]})
             yield (volume.title, name, f"{runs[0][2] / 1e6:.0f}", middle(seconds), f"{samples / statistics.median(seconds) / 1e9:.2f}",
                    f"{statistics.median(seconds) / of_raw:.2f}", f"{processor / samples * 2**30:.2f}")
 
@@ -140,6 +144,8 @@ class Bench:
             for name, runs in found.items():
                 seconds = [s for some, _ in runs for s in some]
                 processor = statistics.median(p for _, p in runs) / count
+                self.figures["boxes"].append({"volume": volume.title, "edge": edge, "reader": name, "seconds": seconds,
+                                              "processor": [p / count for _, p in runs], "same": len(same) == 1})
                 yield (volume.title, f"{edge}^3", name, middle(seconds, 1e3), f"{by_library / statistics.median(seconds):.2f}",
                        f"{processor * 1e3:.3g}", "yes" if len(same) == 1 else "**no**")
 
@@ -160,6 +166,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5, help="rounds per measurement (5)")
     parser.add_argument("--rows", type=lambda text: text.split(","), default=["*"],
                         help="only these, separated by commas: whole:VOLUME and boxes:VOLUME, with * and ?")
+    parser.add_argument("--json", type=Path, help="also write every single figure to this file")
     for name in ("data", "programs", "clients"):
         parser.add_argument(f"--{name}", type=Path, required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -189,6 +196,8 @@ def main():
                 except (Failed, OSError, ValueError, KeyError) as error:
                     print(f"{kind}:{volume.name}: failed: {error}", file=sys.stderr)
                     failed = True
+    if args.json:
+        figures.write(args.json, tools.volfs, begin, {"edge": args.edge, "rounds": args.rounds}, **bench.figures)
     print(f"{begin}; {os.cpu_count()} threads; volumes of {args.edge}^3, {args.rounds} rounds, medians (least..greatest); "
           f"load before {before:.2f}, after {os.getloadavg()[0]:.2f}.\n")
     if rows["whole"]:
