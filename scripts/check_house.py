@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layout of the source, and its size.
 
-    scripts/check_house.py            floors, circles, names in the documents, and sizes
+    scripts/check_house.py            floors, circles, names in the documents, unsafe code, and sizes
     scripts/check_house.py --build    also a clean release build: its time, and the size of the program
 
 Floors: a folder of src uses only folders below it. Circles: no files import each other in a circle, in
@@ -180,7 +180,7 @@ def python_imports(folder):
 
 def missing_names(rust):
     known = {"/".join(module) for module in rust.files}
-    for document in ("architecture.md", "adding-a-format.md", "adding-a-view.md"):
+    for document in ("architecture.md", "adding-a-format.md", "adding-a-view.md", "semantics.md"):
         for name in re.findall(r"`([\w/.-]+\.rs)`", (ROOT / "docs" / document).read_text()):
             stem = name.removesuffix(".rs").removesuffix("/mod")
             is_there = (ROOT / name).exists() or (ROOT / "src" / name).exists() or any(k == stem or k.endswith(f"/{stem}") for k in known)
@@ -195,6 +195,15 @@ def missing_names(rust):
         texts = [p.read_text() for p in (path.with_suffix(".rs"), path / "mod.rs", path.parent.with_suffix(".rs"), path.parent / "mod.rs") if p.exists()]
         if not any(f"fn {test}(" in text for text in texts):
             yield f"docs/semantics.md names the test {name}"
+
+
+def unlisted_unsafe():
+    """Compares the files that may have unsafe code with the list in semantics.md."""
+    paths = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "fuzz/src").rglob("*.rs")]
+    found = {str(path.relative_to(ROOT)) for path in paths if re.search(r"allow\(unsafe_code\)", path.read_text())}
+    listed = set(re.findall(r"^\| `([\w/.]+\.rs)` \|", (ROOT / "docs/semantics.md").read_text(), flags=re.M))
+    for path in sorted(found ^ listed):
+        yield f"{path} is {'not listed as' if path in found else 'listed, but not'} unsafe in docs/semantics.md"
 
 
 # --- sizes ---
@@ -244,7 +253,7 @@ def main():
     assert sum(map(len, imports.values())) > 200, "the imports are not read"
     wrong = [*wrong_floors(imports), *(f"circle: {c}" for c in circles(imports))]
     wrong += [f"circle in Python: {c}" for c in circles(python_imports(ROOT / "python/volfs"))]
-    wrong += missing_names(rust)
+    wrong += [*missing_names(rust), *unlisted_unsafe()]
     for name, size in {**sizes(), **(build_sizes() if "--build" in sys.argv else {})}.items():
         print(f"{name:<44}{size:>12,}  of {BUDGETS[name]:,}")
         if size > BUDGETS[name]:
