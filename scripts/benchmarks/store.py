@@ -114,10 +114,10 @@ class Bench:
         self.size = 4 * tools.edge**3
         self.figures = []
 
-    def note(self, network, axis, requests, openvds=(), **runs):
+    def note(self, network, axis, chunks, openvds=(), **runs):
         """Keeps the figures of a row; `axis` is that of a slice, or None for the whole volume."""
         runs = {name: [asdict(run) for run in of_name] for name, of_name in runs.items()}
-        self.figures.append({"volume": f"VDS {self.method}", "network": network, "axis": axis, "chunks": requests, "openvds": list(openvds), **runs})
+        self.figures.append({"volume": f"VDS {self.method}", "network": network, "axis": axis, "chunks": chunks, "openvds": list(openvds), **runs})
 
     def make(self):
         """Writes the volume with openvds, unless it is there."""
