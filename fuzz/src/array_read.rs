@@ -103,7 +103,7 @@ fn check_range(
         .collect();
     let (done, answer) = mpsc::channel();
     let (page_cached, ahead) = (samples.start.is_multiple_of(2), samples.start.is_multiple_of(3));
-    let selections = Selection::from_range(array.info(), &order, &samples, 0);
+    let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
     let from_file = Some(FileRange { scans: Arc::clone(scans), order, samples: samples.clone(), page_cached, ahead });
     let out = reader.buffers().try_take(expected.len()).expect("there is memory");
     reader.read(request(array, selections, from_file), out, move |read| {

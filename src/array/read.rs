@@ -226,28 +226,25 @@ fn finish(
     memory: Memory,
     done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
 ) {
+    if !is_unchecked {
+        return done(memory, Ok(()));
+    }
     let first = Pieces::new(&access.info().grid, &selections).next();
-    match check_unchanged(&access, first.as_ref(), is_unchecked, Blocking::No) {
+    match check_unchanged(&access, first.as_ref(), Blocking::No) {
         // the file was evicted a moment ago, and is opened again by a worker
         Err(error) if error.cause.would_block() => {
             let (pool, bulkhead) = (Arc::clone(&access.resources.pool), access.bulkhead);
             pool.submit(bulkhead, move || {
-                done(memory, check_unchanged(&access, first.as_ref(), is_unchecked, Blocking::Yes));
+                done(memory, check_unchanged(&access, first.as_ref(), Blocking::Yes));
             });
         }
         checked => done(memory, checked),
     }
 }
 
-/// Checks that the source is unchanged, if samples came straight from it. An error names the `first` piece.
-fn check_unchanged(
-    access: &Access,
-    first: Option<&Piece>,
-    is_unchecked: bool,
-    blocking: Blocking,
-) -> Result<(), ReadError> {
-    let check = || access.array.source().check_unchanged_or(blocking).map_err(|cause| ReadError::new(first, cause));
-    if is_unchecked { check() } else { Ok(()) }
+/// Checks that the source, which samples came straight from, is unchanged. An error names the `first` piece.
+fn check_unchanged(access: &Access, first: Option<&Piece>, blocking: Blocking) -> Result<(), ReadError> {
+    access.array.source().check_unchanged_or(blocking).map_err(|cause| ReadError::new(first, cause))
 }
 
 /// A read whose pieces are loaded by several workers.
@@ -366,7 +363,8 @@ impl Read {
         let first = self.work.pieces().first();
         let checked = match failure {
             Some(failure) => Err(failure),
-            None => check_unchanged(&self.access, first, is_unchecked, Blocking::Yes),
+            None if is_unchecked => check_unchanged(&self.access, first, Blocking::Yes),
+            None => Ok(()),
         };
         drop(waiting);
         done(memory, checked);

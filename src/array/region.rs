@@ -33,19 +33,20 @@ impl Selection {
     pub(crate) fn from_range(
         info: &ArrayInfo,
         order: &AxisPermutation,
-        samples: &Range<u64>,
+        samples: Range<u64>,
         offset: usize,
-    ) -> Vec<Self> {
+    ) -> impl Iterator<Item = Self> + use<> {
         let (shape, size) = (order.permute_dims(&info.shape()), info.dtype.size() as u64);
         let (strides, step) = (order.invert_dims(&shape.strides(size)), Dims::filled(shape.len(), 1));
-        let select = |part: Region| Self {
+        let (order, first) = (*order, samples.start);
+        let select = move |part: Region| Self {
             start: order.invert_dims(&part.start),
             shape: order.invert_dims(&part.shape),
             step,
-            offset: offset + ((shape.linear_of(&part.start) - samples.start) * size) as usize,
+            offset: offset + ((shape.linear_of(&part.start) - first) * size) as usize,
             strides,
         };
-        boxes(shape, samples.clone()).map(select).collect()
+        boxes(shape, samples).map(select)
     }
 
     /// Returns the number of samples.
@@ -320,7 +321,7 @@ mod tests {
             let range = ((n * from.min(to)) as u64)..((n * from.max(to)) as u64);
             let permuted = order.permute_dims(&shape);
             let mut seen = Vec::new();
-            for selection in Selection::from_range(&info, &order, &range, 10) {
+            for selection in Selection::from_range(&info, &order, range.clone(), 10) {
                 for n in 0..selection.samples() {
                     let within = selection.shape.index_of(n);
                     let at = Dims::from_fn(shape.len(), |a| selection.start[a] + within[a]);

@@ -239,16 +239,21 @@ impl Volfs {
             return done(Ok(buffers.empty()));
         }
         let is_long = matches!(&file.content, Content::Computed(computed) if computed.is_long(&bytes));
-        let segments = match file.content.read(bytes, buffers) {
+        let mut segments = match file.content.read(bytes, buffers) {
             Ok(segments) => segments,
             Err(error) => return done(Err(no_memory(&error))),
         };
-        let (bulkhead, page_cached) = (Bulkhead::new(file.ino.node().into()), self.is_page_cached(&read));
-        let read = ReadInProgress { fs: Arc::clone(self), file, page_cached, ahead, segments, done: Box::new(done) };
+        let (bulkhead, how) = (Bulkhead::new(file.ino.node().into()), (self.is_page_cached(&read), ahead));
+        let fs = Arc::clone(self);
+        let begin = move || match segments.step(None, fs.reader.buffers()) {
+            // most reads
+            Ok(Step::Read { samples, is_last: true }) => fs.read_samples(&file, samples, how, done),
+            step => ReadInProgress { fs, file, how, segments, done: Box::new(done) }.run(step),
+        };
         if is_long {
-            self.pool().submit(bulkhead, move || read.run(None));
+            self.pool().submit(bulkhead, begin);
         } else {
-            read.run(None);
+            begin();
         }
     }
 
@@ -292,8 +297,8 @@ fn as_bytes(read: &Result<Buffer, FsError>) -> Result<&[u8], FsError> {
 struct ReadInProgress {
     fs: Arc<Volfs>,
     file: Arc<FileHandle>,
-    page_cached: bool,
-    ahead: bool,
+    /// Whether it is page cached, and ahead of the client.
+    how: (bool, bool),
     segments: FileRead,
     done: Box<dyn FnOnce(Result<Buffer, FsError>) + Send>,
 }
@@ -310,13 +315,12 @@ enum Handover {
 }
 
 impl ReadInProgress {
-    /// Runs steps until there are bytes, or samples have to be waited for.
-    fn run(mut self, mut memory: Option<Buffer>) {
+    /// Goes on from a step until there are bytes, or samples have to be waited for.
+    fn run(mut self, mut step: Result<Step, FormatError>) {
         loop {
-            let how = (self.page_cached, self.ahead);
-            let samples = match self.segments.step(memory.take(), self.fs.reader.buffers()) {
+            let samples = match step {
                 Ok(Step::Read { samples, is_last: true }) => {
-                    return self.fs.read_samples(&self.file, samples, how, self.done);
+                    return self.fs.read_samples(&self.file, samples, self.how, self.done);
                 }
                 Ok(Step::Read { samples, .. }) => samples,
                 Ok(Step::Done(bytes)) => return (self.done)(Ok(bytes)),
@@ -324,7 +328,7 @@ impl ReadInProgress {
             };
             let handover = Arc::new(Mutex::new(Handover::Requested));
             let here = Arc::clone(&handover);
-            self.fs.read_samples(&self.file, samples, how, move |arrived| {
+            self.fs.read_samples(&self.file, samples, self.how, move |arrived| {
                 let mut handover = here.lock();
                 if let Handover::Parked(read) = mem::replace(&mut *handover, Handover::Requested) {
                     drop(handover);
@@ -335,7 +339,7 @@ impl ReadInProgress {
             });
             let mut state = handover.lock();
             match mem::replace(&mut *state, Handover::Requested) {
-                Handover::Arrived(Ok(arrived)) => memory = Some(arrived),
+                Handover::Arrived(Ok(arrived)) => step = self.segments.step(Some(arrived), self.fs.reader.buffers()),
                 Handover::Arrived(Err(error)) => return (self.done)(Err(error)),
                 _ => {
                     *state = Handover::Parked(self);
@@ -345,9 +349,12 @@ impl ReadInProgress {
         }
     }
 
-    fn go_on(self, samples: Result<Buffer, FsError>) {
+    fn go_on(mut self, samples: Result<Buffer, FsError>) {
         match samples {
-            Ok(samples) => self.run(Some(samples)),
+            Ok(samples) => {
+                let step = self.segments.step(Some(samples), self.fs.reader.buffers());
+                self.run(step);
+            }
             Err(error) => (self.done)(Err(error)),
         }
     }

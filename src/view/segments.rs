@@ -1,6 +1,7 @@
 //! What a virtual file consists of: a sequence of segments, known bytes or converted samples, each found by its place.
 //! A read of any range of bytes is put together from them here, whatever the file.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -254,19 +255,13 @@ impl Content {
 
     /// Begins a read of bytes that lie within the file.
     pub(crate) fn read(&self, bytes: Range<u64>, buffers: &Arc<BufferPool>) -> Result<FileRead, OutOfMemory> {
-        let next: NextSegment = match self {
-            Self::Bytes(known) => {
-                let known = Arc::clone(known);
-                Box::new(move |_| Segment::Bytes(0, Arc::clone(&known)))
-            }
-            Self::Array(file) => {
-                let file = file.clone();
-                Box::new(move |bytes| file.segment(&bytes))
-            }
-            Self::Computed(file) => Arc::clone(file).segments(),
+        let segments = match self {
+            Self::Bytes(known) => Segments::Known(Arc::clone(known)),
+            Self::Array(file) => Segments::Array(file.clone()),
+            Self::Computed(file) => Segments::Computed(Arc::clone(file).segments()),
         };
         let out = Some(buffers.take_reply((bytes.end - bytes.start) as usize)?);
-        Ok(FileRead { next, at: bytes.start, bytes, out, groups: Vec::new(), reading: None })
+        Ok(FileRead { segments, at: bytes.start, bytes, out, parts: Vec::new(), reading: Vec::new() })
     }
 }
 
@@ -278,23 +273,23 @@ impl From<String> for Content {
 
 /// A read of a file in progress. It never waits: whoever drives it reads the samples that it asks for.
 pub(crate) struct FileRead {
-    next: NextSegment,
+    segments: Segments,
     bytes: Range<u64>,
     /// Up to here segments are known.
     at: u64,
     /// The reply; `None` while samples are read to it.
     out: Option<Buffer>,
     /// Segments whose samples are still to be read.
-    groups: Vec<Group>,
-    /// Those whose samples are being read.
-    reading: Option<Group>,
+    parts: Vec<Part>,
+    /// Those whose samples are being read: of one array, and all straight to the reply or none.
+    reading: Vec<Part>,
 }
 
-/// Segments with samples of one array, which are read together.
-struct Group {
-    /// Whether the samples are read straight to the reply.
-    is_direct: bool,
-    parts: Vec<Part>,
+/// Where a read finds its segments.
+enum Segments {
+    Known(Arc<[u8]>),
+    Array(ArrayFile),
+    Computed(NextSegment),
 }
 
 /// A segment whose samples are to be read.
@@ -302,6 +297,8 @@ struct Part {
     bytes: Range<u64>,
     samples: Samples,
     convert: Option<Convert>,
+    /// Whether the samples are read straight to the reply.
+    is_direct: bool,
 }
 
 /// What a read does next.
@@ -328,18 +325,17 @@ pub(crate) struct SampleRequest {
 impl FileRead {
     /// Takes the memory of the last request with its samples (`None` at first), and returns what comes next.
     pub(crate) fn step(&mut self, memory: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, FormatError> {
-        if let Some((group, memory)) = self.reading.take().zip(memory) {
-            self.finish(group, memory, buffers)?;
+        if let Some(memory) = memory {
+            self.finish(memory, buffers)?;
         }
         loop {
-            while let Some(group) = self.groups.pop() {
-                let samples = self.request(&group, buffers)?;
+            while self.take_parts() {
+                let samples = self.request(buffers)?;
                 if samples.selections.is_empty() {
-                    self.finish(group, samples.memory, buffers)?;
+                    self.finish(samples.memory, buffers)?;
                     continue;
                 }
-                let is_last = group.is_direct && self.groups.is_empty() && self.at >= self.bytes.end;
-                self.reading = Some(group);
+                let is_last = self.reading[0].is_direct && self.parts.is_empty() && self.at >= self.bytes.end;
                 return Ok(Step::Read { samples, is_last });
             }
             if self.at >= self.bytes.end {
@@ -349,11 +345,30 @@ impl FileRead {
         }
     }
 
-    /// Asks for the next segments: copies known bytes, and groups those with samples.
+    /// Takes the parts that are read together next. Returns whether there are any.
+    fn take_parts(&mut self) -> bool {
+        let Some(first) = self.parts.first() else { return false };
+        let (is_direct, id) = (first.is_direct, first.samples.array.info().id);
+        let alike = |part: &mut Part| part.is_direct == is_direct && part.samples.array.info().id == id;
+        if self.parts.iter_mut().all(alike) {
+            mem::swap(&mut self.parts, &mut self.reading);
+        } else {
+            self.reading.extend(self.parts.extract_if(.., alike));
+        }
+        true
+    }
+
+    /// Asks for the next segments: copies known bytes, and keeps those with samples.
     fn plan(&mut self) -> Result<(), FormatError> {
         let mut planned = 0;
         while self.at < self.bytes.end && planned < READ_TOGETHER {
-            match (self.next)(self.at..self.bytes.end) {
+            let wanted = self.at..self.bytes.end;
+            let segment = match &mut self.segments {
+                Segments::Known(bytes) => Segment::Bytes(0, Arc::clone(bytes)),
+                Segments::Array(file) => file.segment(&wanted),
+                Segments::Computed(next) => next(wanted),
+            };
+            match segment {
                 Segment::Failed(error) => return Err(error),
                 Segment::Bytes(start, bytes) => {
                     let end = start.saturating_add(bytes.len() as u64);
@@ -367,15 +382,7 @@ impl FileRead {
                     if !is_looked_at {
                         self.go_on_to(bytes.start, bytes.end)?;
                     }
-                    let part = Part { bytes, samples, convert };
-                    let id = part.samples.array.info().id;
-                    let alike = |group: &&mut Group| {
-                        group.is_direct == is_direct && group.parts[0].samples.array.info().id == id
-                    };
-                    match self.groups.iter_mut().find(alike) {
-                        Some(group) => group.parts.push(part),
-                        None => self.groups.push(Group { is_direct, parts: vec![part] }),
-                    }
+                    self.parts.push(Part { bytes, samples, convert, is_direct });
                     if is_looked_at {
                         return Ok(());
                     }
@@ -403,63 +410,45 @@ impl FileRead {
         }
     }
 
-    /// Returns what has to be read for a group. Ranges that follow each other in the file and in memory become one.
-    fn request(&mut self, group: &Group, buffers: &Arc<BufferPool>) -> Result<SampleRequest, OutOfMemory> {
-        let array = Arc::clone(&group.parts[0].samples.array);
+    /// Returns what has to be read. Ranges that follow each other in the file and in memory become one.
+    fn request(&mut self, buffers: &Arc<BufferPool>) -> Result<SampleRequest, OutOfMemory> {
+        let (array, is_direct) = (Arc::clone(&self.reading[0].samples.array), self.reading[0].is_direct);
         let size = array.info().dtype.size();
-        let mut memory = match self.out.take_if(|_| group.is_direct) {
+        let mut memory = match self.out.take_if(|_| is_direct) {
             Some(out) => out,
-            None => buffers.take_reply(group.parts.iter().map(|part| part.samples.bytes()).sum())?,
+            None => buffers.take_reply(self.reading.iter().map(|part| part.samples.bytes()).sum())?,
         };
         let (mut selections, mut scratch) = (Vec::new(), 0);
-        let mut runs: Vec<(AxisPermutation, Range<u64>, usize)> = Vec::new();
-        for Part { bytes, samples, .. } in &group.parts {
-            let length = samples.bytes();
-            let offset = if group.is_direct { (bytes.start - self.bytes.start) as usize } else { scratch };
+        for parts in self.reading.chunk_by(Part::is_continued_by) {
+            let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+            let offset = if is_direct { (first.bytes.start - self.bytes.start) as usize } else { scratch };
+            let length = parts.iter().map(|part| part.samples.bytes()).sum::<usize>();
             scratch += length;
-            match &samples.which {
-                Which::Range(order, range) => match runs.last_mut() {
-                    Some((known, run, at))
-                        if known == order
-                            && run.end == range.start
-                            && *at + (run.end - run.start) as usize * size == offset =>
-                    {
-                        run.end = range.end;
-                    }
-                    _ => runs.push((*order, range.clone(), offset)),
-                },
-                Which::Box { region, shape, places } => {
+            match (&first.samples.which, &last.samples.which) {
+                (Which::Range(order, first), Which::Range(_, last)) => {
+                    selections.extend(Selection::from_range(array.info(), order, first.start..last.end, offset));
+                }
+                (Which::Box { region, shape, places }, _) => {
                     if region.shape != *shape {
                         memory[offset..offset + length].fill(0);
                     }
                     selections.extend(select_box(region, shape, places, (offset, size)));
                 }
+                (Which::Range(..), Which::Box { .. }) => {}
             }
         }
-        // between the traces of a survey some are left out
-        let is_one_reader = |runs: &[(AxisPermutation, Range<u64>, usize)]| {
-            runs.windows(2).all(|pair| pair[0].0 == pair[1].0 && pair[0].1.end <= pair[1].1.start)
-        };
-        let range = match (runs.first(), runs.last()) {
-            (Some((order, first, _)), Some((_, last, _))) if selections.is_empty() && is_one_reader(&runs) => {
-                Some((*order, first.start..last.end))
-            }
-            _ => None,
-        };
-        for (order, range, offset) in runs {
-            selections.extend(Selection::from_range(array.info(), &order, &range, offset));
-        }
-        Ok(SampleRequest { selections, range, memory, array })
+        Ok(SampleRequest { selections, range: range_of(&self.reading), memory, array })
     }
 
     /// Makes the bytes of segments whose samples have been read.
-    fn finish(&mut self, group: Group, memory: Buffer, buffers: &Arc<BufferPool>) -> Result<(), FormatError> {
-        if group.is_direct {
+    fn finish(&mut self, memory: Buffer, buffers: &Arc<BufferPool>) -> Result<(), FormatError> {
+        let parts = mem::take(&mut self.reading);
+        if parts.first().is_none_or(|part| part.is_direct) {
             self.out = Some(memory);
             return Ok(());
         }
         let mut rest = &memory[..];
-        for Part { bytes, samples, convert } in group.parts {
+        for Part { bytes, samples, convert, .. } in parts {
             let (stored, after) = rest.split_at(samples.bytes());
             rest = after;
             let Some(convert) = convert else {
@@ -481,6 +470,32 @@ impl FileRead {
         }
         Ok(())
     }
+}
+
+impl Part {
+    /// Whether the other part follows in the file, in memory and in the array, so that one range has both.
+    fn is_continued_by(&self, next: &Self) -> bool {
+        let follows = !self.is_direct || self.bytes.end == next.bytes.start;
+        match (&self.samples.which, &next.samples.which) {
+            (Which::Range(order, range), Which::Range(other, next)) => {
+                follows && order == other && range.end == next.start
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Returns the range that all samples of these parts lie in, in order, if they are ranges. Between the traces of a
+/// survey some are left out.
+fn range_of(parts: &[Part]) -> Option<(AxisPermutation, Range<u64>)> {
+    let join = |all: Option<(AxisPermutation, Range<u64>)>, part: &Part| match (&part.samples.which, all) {
+        (Which::Range(order, range), None) => Some(Some((*order, range.clone()))),
+        (Which::Range(order, range), Some((known, all))) if known == *order && all.end <= range.start => {
+            Some(Some((known, all.start..range.end)))
+        }
+        _ => None,
+    };
+    parts.iter().try_fold(None, join).flatten()
 }
 
 /// Selects places of a box, to be stored from an offset on; a sample has `size` bytes.

@@ -250,7 +250,7 @@ fn read_permuted(
     samples: Range<u64>,
     scans: Option<&Arc<ScanDetector>>,
 ) -> Result<Vec<u8>, ReadError> {
-    let selections = Selection::from_range(array.info(), &order, &samples, 0);
+    let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
     let (bytes, page_cached) = ((samples.end - samples.start) as usize * SIZE, array.page_cached);
     let from_file = scans.cloned().map(|scans| FileRange { scans, order, samples, page_cached, ahead: false });
     read_selections(reader, Arc::clone(array) as _, selections, from_file, bytes)
@@ -617,7 +617,7 @@ impl Array for Numbers {
 }
 
 fn read_numbers(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: Range<u64>) -> Option<Vec<u8>> {
-    let selections = Selection::from_range(array.info(), &AxisPermutation::IDENTITY, &samples, 0);
+    let selections = Selection::from_range(array.info(), &AxisPermutation::IDENTITY, samples.clone(), 0).collect();
     read_selections(reader, Arc::clone(array) as _, selections, None, (samples.end - samples.start) as usize * 4).ok()
 }
 

@@ -281,7 +281,7 @@ fn read(
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let (order, bulkhead) = (AxisPermutation::IDENTITY, Bulkhead::new(0));
-    let selections = Selection::from_range(array.info(), &order, &samples, 0);
+    let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
     let out = reader.buffers().take((samples.end - samples.start) as usize * 2);
     let file = FileRange { scans: Arc::clone(scans), order, samples, page_cached: true, ahead: false };
     let array = Arc::clone(array) as Arc<dyn Array>;
