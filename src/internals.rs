@@ -126,21 +126,12 @@ pub fn levels(dataset: &Path) -> io::Result<Vec<Level>> {
     Ok(levels)
 }
 
-/// A range of an object in a disk cache.
-pub struct CachedRange<'a> {
-    /// The address of the store, the path of the dataset, the name of the object, and its version.
-    pub object: [&'a str; 4],
-    /// The first byte.
-    pub offset: u64,
-    /// All bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// Fills a disk cache.
-pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator<Item = CachedRange<'a>>) {
+/// Fills a disk cache with ranges of objects: the address of the store, the path of the dataset, the name of the object
+/// and its version, the first byte, and all bytes.
+pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator<Item = ([&'a str; 4], u64, Vec<u8>)>) {
     let cache = DiskCache::open(folder, budget).unwrap();
-    for CachedRange { object: [store, dataset, name, version], offset, bytes } in ranges {
-        cache.put(&CacheKey::new(store, dataset, name, version), offset, bytes);
+    for ([store, dataset, object, version], offset, bytes) in ranges {
+        cache.put(&CacheKey::new(store, dataset, object, version), offset, bytes);
     }
 }
 
@@ -171,8 +162,8 @@ impl ZfpStream {
         Self { padded: zfp::libzfp::Stream::new(&stored, shape), stored, shape }
     }
 
-    /// Compresses samples. `limits` are the fewest and most bits of a block, the most bit planes, and the exponent of the
-    /// lowest.
+    /// Compresses samples. `limits` are the fewest and most bits of a block, the most bit planes, and the exponent of
+    /// the lowest.
     pub fn compress(samples: &[f32], shape: [u64; 3], limits: (u32, u32, u32, i32)) -> Self {
         Self::new(zfp::libzfp::compress(samples, shape, limits), shape)
     }
@@ -227,8 +218,8 @@ impl Wavelet {
 }
 
 // The naive model of the data path: decodes an array, one brick after the other, through nothing but the traits of the
-// formats. It has no cache, no threads and no ranges: it is slow, and short enough to be checked by reading. Tests compare
-// the output of the fast path with it.
+// formats. It has no cache, no threads and no ranges: it is slow, and short enough to be checked by reading. Tests
+// compare the output of the fast path with it.
 
 /// Reads all samples of an array in C order.
 pub(crate) fn read_all(array: &dyn Array) -> Result<Vec<u8>, FormatError> {

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::os::unix::net::UnixDatagram;
@@ -33,7 +33,6 @@ const KEPT_LINES: usize = 100;
 /// The longest message, in bytes. It must fit a datagram, and must not fill the memory of the kept lines.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
-/// The number of messages that are remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// The greatest number of lines that are logged in one period; the others are counted.
 const MAX_LINES: u32 = 50;
@@ -43,7 +42,6 @@ const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 const SYSLOG: &str = "/dev/log";
 
-/// Where log lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stderr,
@@ -53,7 +51,6 @@ pub(crate) enum Target {
     Syslog,
 }
 
-/// Why logging could not start.
 #[derive(Debug, Error)]
 pub(crate) enum LoggingError {
     #[error(
@@ -178,7 +175,8 @@ impl Sink {
             Target::File(path) => Self::File(Mutex::new(open_file(&path)?)),
             // a slow syslog must not block the process
             Target::Syslog => {
-                Self::Syslog(UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok()))
+                let socket = UnixDatagram::unbound().ok();
+                Self::Syslog(socket.filter(|socket| socket.set_nonblocking(true).is_ok()))
             }
         })
     }
@@ -235,7 +233,6 @@ pub(crate) fn timestamp(time: SystemTime) -> String {
     format_rfc3339_millis(time.clamp(UNIX_EPOCH, end)).to_string()
 }
 
-/// The messages that were logged lately.
 pub(crate) struct LogLimit {
     state: Mutex<State>,
     again_after: Duration,
@@ -248,18 +245,6 @@ struct State {
     suppressed: u64,
 }
 
-/// Whether a message is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    /// It was logged before, or there are too many lines in this period.
-    Suppress,
-    /// It is logged, after a line about the suppressed ones, if any.
-    Log {
-        /// The messages since the last line that were suppressed because there were too many.
-        suppressed: u64,
-    },
-}
-
 impl LogLimit {
     /// Admits a message again when this time has passed.
     pub(crate) fn new(again_after: Duration) -> Self {
@@ -268,36 +253,40 @@ impl LogLimit {
         Self { state: Mutex::new(state), again_after }
     }
 
-    /// Decides whether a message, which `key` identifies, is logged `now`.
-    pub(crate) fn decide(&self, key: impl Hash, now: Instant) -> Decision {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        let key = hasher.finish();
+    /// Returns `None` if a message, which `key` identifies, is suppressed `now`: it was logged before, or there are too
+    /// many lines in this period. Otherwise returns how many were suppressed since the last line for the latter reason.
+    pub(crate) fn admit(&self, key: impl Hash, now: Instant) -> Option<u64> {
+        let key = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         let mut state = self.state.lock();
         if state.logged.get(&key).is_some_and(|at| now.duration_since(*at) < self.again_after) {
-            return Decision::Suppress;
+            return None;
         }
         if now.duration_since(state.period_start) > PERIOD {
             (state.period_start, state.lines) = (now, 0);
         }
         if state.lines >= MAX_LINES {
             state.suppressed += 1;
-            return Decision::Suppress;
+            return None;
         }
         state.lines += 1;
         state.logged.put(key, now);
-        Decision::Log { suppressed: std::mem::take(&mut state.suppressed) }
+        Some(std::mem::take(&mut state.suppressed))
+    }
+
+    /// Logs a warning, which `key` identifies, unless it is suppressed.
+    pub(crate) fn warn(&self, key: impl Hash, message: &str) {
+        let Some(suppressed) = self.admit(key, Instant::now()) else { return };
+        if suppressed > 0 {
+            log::warn!("{suppressed} more failures that are not named here");
+        }
+        log::warn!("{message}");
     }
 }
 
 /// Logs a warning unless the same one was logged a few minutes ago, or many others just now.
 pub(crate) fn warn_seldom(message: &str) {
     static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(AGAIN_AFTER));
-    let Decision::Log { suppressed } = LIMIT.decide(message, Instant::now()) else { return };
-    if suppressed > 0 {
-        log::warn!("{suppressed} more failures that are not named here");
-    }
-    log::warn!("{message}");
+    LIMIT.warn(message, message);
 }
 
 #[cfg(test)]
@@ -408,22 +397,22 @@ mod tests {
     #[test]
     fn a_message_is_logged_once_and_a_flood_is_counted() {
         let (limit, start) = (LogLimit::new(Duration::MAX), Instant::now());
-        let line = Decision::Log { suppressed: 0 };
-        assert_eq!(limit.decide(0, start), line);
-        assert_eq!(limit.decide(0, start), Decision::Suppress);
-        let lines = (1..200).filter(|n| limit.decide(*n, start) == line).count();
+        let line = Some(0);
+        assert_eq!(limit.admit(0, start), line);
+        assert_eq!(limit.admit(0, start), None);
+        let lines = (1..200).filter(|n| limit.admit(*n, start) == line).count();
         assert_eq!(lines, MAX_LINES as usize - 1);
         let later = start + 2 * PERIOD;
-        assert_eq!(limit.decide(500, later), Decision::Log { suppressed: 150 });
-        assert_eq!(limit.decide(0, later), Decision::Suppress);
-        assert_eq!(limit.decide(199, later), line, "a suppressed message is logged when it comes again");
+        assert_eq!(limit.admit(500, later), Some(150));
+        assert_eq!(limit.admit(0, later), None);
+        assert_eq!(limit.admit(199, later), line, "a suppressed message is logged when it comes again");
     }
 
     #[test]
     fn a_message_is_logged_again_after_a_while() {
         let (limit, start) = (LogLimit::new(PERIOD), Instant::now());
-        assert_ne!(limit.decide("a", start), Decision::Suppress);
-        assert_eq!(limit.decide("a", start + PERIOD / 2), Decision::Suppress);
-        assert_ne!(limit.decide("a", start + PERIOD), Decision::Suppress);
+        assert_ne!(limit.admit("a", start), None);
+        assert_eq!(limit.admit("a", start + PERIOD / 2), None);
+        assert_ne!(limit.admit("a", start + PERIOD), None);
     }
 }

@@ -11,11 +11,12 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{Pid, gettid};
 
+use crate::logging::LogLimit;
 use crate::memory::claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, thread};
@@ -56,7 +57,6 @@ pub(crate) struct WaitingRequest {
     number: u64,
 }
 
-/// Jobs of one bulkhead that run at a time.
 const JOBS_OF_BULKHEAD: usize = 12;
 const MAX_WORKERS: usize = 160;
 /// A bulkhead gets at most this part of the workers that are not busy, and one at least: so some are left for others,
@@ -81,7 +81,6 @@ pub(crate) fn is_worker() -> bool {
 #[derive(Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
-    /// Notified when a job becomes ready.
     job_ready: Condvar,
     /// How many requests wait for the jobs of each bulkhead.
     waiting: Mutex<HashMap<u64, usize>>,
@@ -101,8 +100,6 @@ struct State {
     idle: usize,
     /// Workers that do not end when they are idle.
     kept: usize,
-    /// When the last log line about missing threads was written.
-    warned: Option<Instant>,
 }
 
 impl State {
@@ -117,7 +114,6 @@ impl State {
 struct BulkheadState {
     /// Jobs of the bulkhead that run or are ready; never more than its limit.
     admitted: usize,
-    /// Jobs beyond the limit.
     queue: VecDeque<Job>,
 }
 
@@ -138,8 +134,7 @@ impl Pool {
         }
     }
 
-    /// Has `call` called at the first job, and again at the first one after each [`Pool::rest`]. Only the first call has
-    /// an effect.
+    /// Has `call` called at the first job, and at the first one after each [`Pool::rest`]. Counts the first time only.
     pub(crate) fn on_first_job(&self, call: Box<dyn Fn() + Send + Sync>) {
         let _ = self.on_first_job.set(call);
     }
@@ -166,14 +161,9 @@ impl Pool {
         jobs.admitted += 1;
         state.ready.push_back((bulkhead, job));
         let spawns = state.ready.len() > state.idle && state.workers < MAX_WORKERS;
-        if !spawns {
-            drop(state);
-            self.job_ready.notify_one();
-            return;
-        }
-        state.workers += 1;
+        state.workers += usize::from(spawns);
         drop(state);
-        if !self.spawn_worker() {
+        if !spawns || !self.spawn_worker() {
             // an existing worker will take the job
             self.job_ready.notify_one();
         }
@@ -217,6 +207,7 @@ impl Pool {
 
     /// Spawns a worker, which is counted already. Returns `false` if the system has no more threads.
     fn spawn_worker(self: &Arc<Self>) -> bool {
+        static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(WARN_INTERVAL));
         let pool = Arc::clone(self);
         // a thread that cannot get the memory that it begins with ends the process
         let spawned = claim(THREAD).map_err(io::Error::from).and_then(|claim| {
@@ -229,14 +220,9 @@ impl Pool {
         let mut state = self.state.lock();
         state.workers -= 1;
         let workers = state.workers;
-        let warns = state.warned.is_none_or(|at| at.elapsed() > WARN_INTERVAL);
-        if warns {
-            state.warned = Some(Instant::now());
-        }
         drop(state);
-        if warns {
-            log::warn!("no more threads ({error}): {workers} answer all requests; {}", remedy(&error));
-        }
+        let text = format!("no more threads ({error}): {workers} answer all requests; {}", remedy(&error));
+        LIMIT.warn((), &text);
         if workers == 0 {
             // nobody else would ever do it
             let (next, thread) = (|| self.state.lock().ready.pop_front(), gettid());
@@ -262,8 +248,8 @@ impl Pool {
         self.finished(bulkhead, thread);
     }
 
-    /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker, which has this `thread`,
-    /// is kept.
+    /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker, which has this
+    /// `thread`, is kept.
     fn next(&self, thread: Pid) -> Option<(Bulkhead, Job)> {
         let mut state = self.state.lock();
         loop {
@@ -318,7 +304,6 @@ impl Drop for WaitingRequest {
     }
 }
 
-/// Returns what to do when a thread was refused.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::OutOfMemory => "allow more memory (ulimit -v), or a smaller --cache-size",

@@ -21,13 +21,11 @@ pub(crate) struct Opened {
     pub was_open: bool,
 }
 
-/// Why a path cannot be opened.
 #[derive(Debug, Error)]
 pub(crate) enum OpenError {
     /// It is a link of this user's, who may let it lead anywhere.
     #[error("it is a link that belongs to another user (id {0})")]
     OthersLink(u32),
-    /// The system's error.
     #[error(transparent)]
     System(#[from] Errno),
 }

@@ -39,7 +39,7 @@ pub fn read_computed(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn
 fn make(dataset: Box<dyn Dataset>, format: &'static str, reads: bool) -> Box<dyn Dataset> {
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()), "a layer is hidden without a reason");
     let (name, path) = ("a dataset".to_owned(), "below/a dataset".to_owned());
-    let open = OpenDataset { name, path, stamp: *STAMP, size: Some(1), format, dataset, file: None };
+    let open = OpenDataset { name, path, version: *STAMP, size: Some(1), format, dataset, file: None };
     if let Ok(value) = json::dataset(&open, registry()) {
         check_json(&value);
     }

@@ -6,7 +6,6 @@
 //! the first thread returns.
 
 use std::ffi::OsStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use super::{Catalog, CatalogError};
 use crate::format::{OpenWith, Registry};
 use crate::memory::has_memory;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{EntryKind, IndexCache, Origin};
+use crate::source::{EntryKind, IndexCache, Origin, hash_of};
 use crate::sync::{Condvar, Mutex};
 
 /// A look at an entry that takes longer counts as hanging.
@@ -41,10 +40,8 @@ const UNSEEN: u32 = 1 << 31;
 /// What a folder shows, by name. A hundred thousand entries take 400 KB.
 pub(crate) type Listing = Arc<[EntryNumber]>;
 
-/// An entry of a folder.
 #[derive(Clone)]
 pub(crate) enum Listed {
-    /// The entry was looked at.
     Found(Arc<Node>),
     /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a
     /// format.
@@ -52,7 +49,6 @@ pub(crate) enum Listed {
 }
 
 impl Listed {
-    /// Returns the entry's name in its folder.
     pub(crate) fn name(&self) -> &OsStr {
         match self {
             Self::Found(node) => &node.name,
@@ -63,13 +59,10 @@ impl Listed {
 
 /// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
 pub(crate) fn bulkhead_of_name(folder: NodeId, name: &OsStr) -> Bulkhead {
-    let mut hasher = DefaultHasher::new();
-    (folder, name).hash(&mut hasher);
     // the bulkheads of datasets are their numbers, which are small
-    Bulkhead::new(hasher.finish() | 1 << 63)
+    Bulkhead::new(hash_of((folder, name)) | 1 << 63)
 }
 
-/// The names in a folder, in order.
 #[derive(Default)]
 struct Names {
     /// All names without separators: each in an allocation of its own would leave holes between the nodes.
@@ -97,13 +90,8 @@ impl Names {
         let (from, to, is_folder) = *self.entries.get(index)?;
         Some((OsStr::from_bytes(self.bytes.get(from as usize..to as usize)?), is_folder))
     }
-
-    fn len(&self) -> usize {
-        self.entries.len()
-    }
 }
 
-/// One listing in progress.
 struct Progress {
     catalog: Arc<Catalog>,
     folder: Arc<Node>,
@@ -133,7 +121,7 @@ impl Catalog {
             return self.node(number.0).map(Listed::Found);
         }
         let index = (number.0 & !UNSEEN) as usize;
-        self.slow_names.unseen.lock().by_number.get(index).cloned().map(Listed::Unseen)
+        self.unseen.lock().by_number.get(index).cloned().map(Listed::Unseen)
     }
 
     /// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
@@ -146,9 +134,9 @@ impl Catalog {
     /// does not wait for entries that hang.
     pub(crate) fn listing(self: &Arc<Self>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
         let names = self.names_to_list(folder)?;
-        let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });
+        let results = Mutex::new(Results { found: vec![PENDING; names.entries.len()], count: 0 });
         let (catalog, folder) = (Arc::clone(self), Arc::clone(folder));
-        let (next, progress) = (AtomicUsize::new(0), Condvar::new());
+        let (next, progress) = Default::default();
         let listing = Arc::new(Progress { catalog, folder, names, next, results, progress });
         let found = listing.wait(pool);
         // an entry for which there was no memory is no reason to show less
@@ -160,7 +148,7 @@ impl Catalog {
             PENDING => {
                 let (name, is_folder) = listing.names.get(index)?;
                 let is_shown = is_folder || self.context.recogniser.has_dataset_extension(Path::new(name));
-                let number = || self.slow_names.unseen.lock().number(listing.folder.id, name);
+                let number = || self.unseen.lock().number(listing.folder.id, name);
                 is_shown.then(number)?.map(|number| EntryNumber(UNSEEN | number))
             }
             node => Some(EntryNumber(node)),
@@ -168,7 +156,7 @@ impl Catalog {
         Ok(numbers.collect())
     }
 
-    /// Returns the names in a folder in order, and whether each is a folder as far as that is known without a look at it.
+    /// Returns the names in a folder in order, and whether each is a folder, as far as that is known without a look.
     fn names_to_list(&self, folder: &Arc<Node>) -> Result<Names, CatalogError> {
         let mut names = Names::default();
         if let Some(only) = self.only_of(folder) {
@@ -190,12 +178,12 @@ impl Progress {
         self.start_thread(pool);
         let mut timeouts = 0;
         let mut results = self.results.lock();
-        while results.count < self.names.len() {
+        while results.count < self.names.entries.len() {
             let before = results.count;
             let waited = self.progress.wait_for(&mut results, TIMEOUT);
             if waited.timed_out() && results.count == before {
                 timeouts += 1;
-                if timeouts > MAX_TIMEOUTS || self.next.load(Ordering::Relaxed) >= self.names.len() {
+                if timeouts > MAX_TIMEOUTS || self.next.load(Ordering::Relaxed) >= self.names.entries.len() {
                     break;
                 }
                 // a pool without threads would run the job here, and the job takes the lock
@@ -216,7 +204,7 @@ impl Progress {
     }
 
     fn run(&self) {
-        let in_flight = &self.catalog.slow_names.in_flight;
+        let in_flight = &self.catalog.in_flight;
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((name, _)) = self.names.get(index) else { return };
@@ -233,7 +221,7 @@ impl Progress {
             if let (Some(result), Ok(found)) = (results.found.get_mut(index), found) {
                 *result = found.map_or(NOTHING, |node| node.id);
             }
-            let done = results.count == self.names.len();
+            let done = results.count == self.names.entries.len();
             drop(results);
             // progress until then is seen by the count, without waking the thread that waits for each of many names
             if done {

@@ -10,8 +10,10 @@ mod node;
 mod open;
 mod recognise;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::mem;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,12 +28,12 @@ pub(crate) use node::{Node, NodeId, OpenResult, ROOT};
 pub(crate) use open::{OpenDataset, OpenError, open_dataset, open_source};
 pub(crate) use recognise::{NodeKind, Recogniser};
 
-use node::{Nodes, Reopened, SlowNames};
-use open::{OpenContext, Wanted};
+use node::{Nodes, RETRY, UnseenNames};
+use open::OpenContext;
 use recognise::Entry;
 
 use crate::format::{OpenWith, Registry};
-use crate::logging::{Decision, LogLimit, warn_seldom};
+use crate::logging::{LogLimit, warn_seldom};
 use crate::memory::{claim, has_memory};
 use crate::source::{EntryKind, Place, RecentWrites, RefreshQueue, Tree, tells_what_is_there};
 use crate::sync::{Mutex, RwLock};
@@ -42,24 +44,16 @@ const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// The most bytes that the description of a dataset takes while it is parsed.
 const OPENING: usize = 48 << 20;
 
-/// Why a folder or dataset of SOURCE cannot be looked at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum CatalogError {
     /// It is gone, or another one has taken its place.
     #[error("{0}: changed or gone")]
     Stale(String),
-    /// The operating system reported an error.
     #[error("cannot look at {path}: {message}")]
-    Io {
-        /// The path that was looked at.
-        path: String,
-        message: String,
-        kind: io::ErrorKind,
-    },
+    Io { path: String, message: String, kind: io::ErrorKind },
 }
 
 impl CatalogError {
-    /// Makes an error of the system that concerns `path`.
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }
@@ -68,7 +62,6 @@ impl CatalogError {
         Self::Stale(path.display().to_string())
     }
 
-    /// Makes the error of a look for whose result there is no memory.
     fn no_memory(path: &Path) -> Self {
         Self::io(path, &io::ErrorKind::OutOfMemory.into())
     }
@@ -79,16 +72,19 @@ impl CatalogError {
     }
 }
 
-/// The folders and datasets of SOURCE, as far as they were looked up.
 pub(crate) struct Catalog {
-    /// The folder that the root shows.
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
     context: OpenContext,
-    presence: Presence,
+    /// Whether SOURCE itself was gone at the last look.
+    was_gone: AtomicBool,
+    /// Each change of that is worth a line, but a source may come and go many times a second.
+    presence_lines: LogLimit,
     nodes: RwLock<Nodes>,
-    slow_names: SlowNames,
+    /// The names that listings look up at this moment, and since when.
+    in_flight: Mutex<HashMap<(NodeId, OsString), Instant>>,
+    unseen: Mutex<UnseenNames>,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     refreshes: Arc<RefreshQueue>,
     known_bytes: AtomicU64,
@@ -111,9 +107,11 @@ impl Catalog {
             base,
             only,
             context: OpenContext { recogniser, tree, with },
-            presence: Presence::default(),
+            was_gone: AtomicBool::new(false),
+            presence_lines: LogLimit::new(Duration::ZERO),
             nodes: RwLock::new(Nodes::new(root)),
-            slow_names: SlowNames::default(),
+            in_flight: Mutex::default(),
+            unseen: Mutex::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
             refreshes,
             known_bytes: AtomicU64::new(0),
@@ -135,10 +133,23 @@ impl Catalog {
         &*self.context.tree
     }
 
-    /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs that
-    /// it has gone, or come back, once.
+    /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs
+    /// that it has gone, or come back, once.
     pub(crate) fn source_is_gone(&self) -> bool {
-        self.presence.look_if_gone(self.tree())
+        let is_gone = self.tree().is_gone();
+        let has_changed = self.was_gone.swap(is_gone, Ordering::Relaxed) != is_gone;
+        if has_changed && self.presence_lines.admit(is_gone, Instant::now()).is_some() {
+            let source = self.tree().source().display();
+            if is_gone {
+                log::error!(
+                    "the source {source} is gone: it was deleted, moved or unmounted, and nothing of it can be read \
+                     until it is there again"
+                );
+            } else {
+                log::info!("the source {source} is there again");
+            }
+        }
+        is_gone
     }
 
     /// Returns what `folder` shows under `name`, `None` if nothing. Looks at the disk.
@@ -158,12 +169,12 @@ impl Catalog {
         };
         let entry = self.context.recogniser.look(&path, place, |inode| folder.is_or_lies_in(inode));
         let entry = entry.map_err(|e| CatalogError::io(&path, &e))?;
-        // an open dataset may have noticed a change that its stamp does not show; asking it may take time
+        // an open dataset may have noticed a change that its version does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
         }
         // anything that is found in a source that was gone shows that it has come back
-        if folder.id == ROOT && (entry.is_none() || self.presence.was_gone()) {
+        if folder.id == ROOT && (entry.is_none() || self.was_gone.load(Ordering::Relaxed)) {
             self.source_is_gone();
         }
         Ok(self.intern(folder, name, entry))
@@ -179,7 +190,6 @@ impl Catalog {
         self.only.as_ref().filter(|_| folder.id == ROOT)
     }
 
-    /// Passes the names in a folder of the source, and their types, to `visit` until it returns `false`.
     fn visit_names(&self, folder: &Node, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) -> Result<(), CatalogError> {
         self.place_of(folder)?.visit(&mut visit).map_err(|e| failure_in(folder, &e))
     }
@@ -190,14 +200,11 @@ impl Catalog {
         let path = folder.path();
         let stale = || CatalogError::stale(&path);
         let place = self.tree().look(&path).map_err(|e| failure_in(folder, &e))?.ok_or_else(stale)?;
-        let is_other = || place.about().version.inode != folder.inode();
-        if folder.permissions().is_some() && is_other() {
-            return Err(stale());
-        }
-        Ok(place)
+        let entry = folder.entry();
+        let is_other = entry.permissions.is_some() && place.about().version.inode != entry.inode;
+        if is_other { Err(stale()) } else { Ok(place) }
     }
 
-    /// Returns the names in a folder of the source, in order.
     pub(crate) fn names(&self, folder: &Node) -> Result<Vec<OsString>, CatalogError> {
         let mut names = Vec::new();
         self.visit_names(folder, |name, _| {
@@ -224,16 +231,6 @@ impl Catalog {
         Ok(self.names(folder)?.into_iter().filter_map(found).collect())
     }
 
-    /// Checks that a folder or dataset is unchanged. Looks at the disk unless the last look was a moment ago.
-    pub(crate) fn check(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
-        if node.checked_lately() { Ok(()) } else { self.check_now(node) }
-    }
-
-    /// Returns whether [`Catalog::check`] needs no look at the disk.
-    pub(crate) fn checked_lately(&self, node: &Node) -> bool {
-        node.parent.is_none() || node.checked_lately()
-    }
-
     /// Checks that a folder or dataset is unchanged, with a look at the disk in any case.
     pub(crate) fn check_now(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
         let Some(parent) = &node.parent else { return Ok(()) };
@@ -258,16 +255,23 @@ impl Catalog {
         Some(opened)
     }
 
-    /// Returns the dataset; reads its headers if it is not open.
     pub(crate) fn open(&self, node: &Arc<Node>) -> OpenResult {
-        let log_failure = |error: &OpenError| {
-            if !self.source_is_gone() {
+        let state = node.state();
+        let one_at_a_time = state.opening.lock();
+        let opened = node.opened().unwrap_or_else(|| {
+            let new_recent = || RecentWrites::new(node.id.into(), Arc::clone(&self.refreshes), state.replaces_since);
+            let opened = self.open_now(node, state.recent.get_or_init(new_recent));
+            if let Err(error) = &opened
+                && !self.source_is_gone()
+            {
                 warn_seldom(&format!("{}: {error}", node.path().display()));
             }
-        };
-        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent), log_failure);
+            *state.opened.lock() = Some((opened.clone(), Instant::now()));
+            opened
+        });
+        drop(one_at_a_time);
         if let Ok(open) = &opened
-            && node.count_once()
+            && !state.counted.swap(true, Ordering::Relaxed)
         {
             self.known_bytes.fetch_add(open.bytes(), Ordering::Relaxed);
         }
@@ -285,70 +289,79 @@ impl Catalog {
         }
     }
 
-    fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
+    fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> OpenResult {
         // parsers of descriptions allocate without asking
-        let _claim = claim(OPENING).map_err(io::Error::from)?;
+        let _claim = claim(OPENING).map_err(|error| OpenError::from(io::Error::from(error)))?;
         let path = &*node.path();
-        let inode = node.permissions().is_some().then(|| node.inode());
+        let entry = node.entry();
         let below = path.strip_prefix(&self.base).unwrap_or(path);
+        let inode = entry.permissions.map(|_| entry.inode);
         let mut read = None;
-        let opened = self.context.open(&Wanted { path, below, stamp: node.stamp(), inode, recent }, &mut read);
-        node.note_read(read);
-        opened
+        let opened = self.context.open((path, below), (entry.version, inode), recent, &mut read);
+        *node.state().read.lock() = read;
+        opened.map(Arc::new).map_err(Arc::new)
     }
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
-    /// opening it that readers hold; some have files open that need none. The new result counts if `is_alike` tells that
-    /// it has the files of the old one; otherwise the dataset is stale from then on. After a failure of the system all
-    /// stays as it is for readers, and the refresh is due again soon; without readers the dataset is closed. Returns
-    /// whether a refresh was due and did not fail so.
+    /// opening it that readers hold; some have files open that need none. The new result counts if `is_alike` tells
+    /// that it has the files of the old one; otherwise the dataset is stale from then on. After a failure of the system
+    /// all stays as it is for readers, and the refresh is due again soon; without readers the dataset is closed.
+    /// Returns whether a refresh was due and did not fail so.
     pub(crate) fn refresh(
         &self,
         node: &Arc<Node>,
         (has_readers, in_use): (bool, Option<OpenResult>),
         is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
     ) -> bool {
-        let is_done = node.refresh(|recent, known| {
-            // without readers it is opened anew when it is needed, and the system may fail for ever
-            let failed = if has_readers { Reopened::Failed } else { Reopened::NotNeeded };
-            let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
-            match self.check_now(node) {
-                Ok(()) => {}
-                Err(error) if error.is_failure_of_system() => return failed,
-                Err(_) => return Reopened::Other,
-            }
+        let state = node.state();
+        let one_at_a_time = state.opening.lock();
+        let Some(recent) = state.recent.get().filter(|recent| recent.is_due()) else { return false };
+        recent.clear();
+        // fails with whether the system has failed; otherwise it is another dataset by now, or gone
+        let reopen = |old: OpenResult| {
+            self.check_now(node).map_err(|error| error.is_failure_of_system())?;
             // the check may have noticed once more what this refresh is for
             recent.clear();
-            let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
-            if is_alike(&old, &new) {
-                return Reopened::Alike(new);
+            let new = self.open_now(node, recent);
+            if is_alike(&old, &new) { Ok(new) } else { Err(new.is_err_and(|error| error.is_failure_of_system())) }
+        };
+        let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
+        let new = match known.or(in_use).map(reopen) {
+            Some(Ok(new)) => Some((new, Instant::now())),
+            Some(Err(true)) if has_readers => {
+                recent.set_due(Instant::now() + RETRY);
+                return false;
             }
-            match new {
-                Err(error) if error.is_failure_of_system() => failed,
-                _ => Reopened::Other,
+            // it is opened anew when it is needed, and the system may fail for ever
+            None | Some(Err(true)) => None,
+            Some(Err(false)) => {
+                state.changed.store(true, Ordering::Release);
+                None
             }
-        });
+        };
         // it may have been closed before, while readers held it
-        if is_done && node.opened().is_some() {
+        let is_open = new.is_some();
+        let dropped = mem::replace(&mut *state.opened.lock(), new);
+        state.epoch.fetch_add(1, Ordering::AcqRel);
+        drop(one_at_a_time);
+        drop(dropped);
+        if is_open {
             self.keep_open(node);
         }
-        is_done
+        true
     }
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.
     fn intern(&self, folder: &Arc<Node>, name: &OsStr, entry: Option<Entry>) -> Option<Arc<Node>> {
-        if let (Some(known), Some(entry)) = (self.known(folder, name), &entry)
-            && known.is_still(entry)
-        {
+        let is_still = |known: &Arc<Node>| entry.as_ref().is_some_and(|entry| known.is_still(entry));
+        if let Some(known) = self.known(folder, name).filter(is_still) {
             return Some(known);
         }
         let mut nodes = self.nodes.write();
         // another thread may have been faster
         let known = nodes.child(folder.id, name);
-        if let (Some(known), Some(entry)) = (&known, &entry)
-            && known.is_still(entry)
-        {
-            return Some(Arc::clone(known));
+        if known.as_ref().is_some_and(is_still) {
+            return known;
         }
         nodes.remove_child(folder.id, name);
         let new = entry.and_then(|entry| nodes.add(folder, name, entry, known.is_some()));
@@ -387,45 +400,6 @@ fn base_of(tree: &dyn Tree, recogniser: &Recogniser) -> Result<(PathBuf, Option<
     }
 }
 
-/// Whether SOURCE itself was there at the last look. When it is gone all that a mount shows fails at once, which is worth
-/// one log line.
-struct Presence {
-    is_gone: AtomicBool,
-    /// Each change is worth a line, but a source may come and go many times a second.
-    lines: LogLimit,
-}
-
-impl Default for Presence {
-    fn default() -> Self {
-        Self { is_gone: AtomicBool::new(false), lines: LogLimit::new(Duration::ZERO) }
-    }
-}
-
-impl Presence {
-    /// Looks at the source, and logs one line if SOURCE has gone since the last look, or come back. Returns whether it is
-    /// gone.
-    fn look_if_gone(&self, tree: &dyn Tree) -> bool {
-        let is_gone = tree.is_gone();
-        let has_changed = self.is_gone.swap(is_gone, Ordering::Relaxed) != is_gone;
-        if has_changed && self.lines.decide(is_gone, Instant::now()) != Decision::Suppress {
-            let source = tree.source().display();
-            if is_gone {
-                log::error!(
-                    "the source {source} is gone: it was deleted, moved or unmounted, and nothing of it can be read \
-                     until it is there again"
-                );
-            } else {
-                log::info!("the source {source} is there again");
-            }
-        }
-        is_gone
-    }
-
-    fn was_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Relaxed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
@@ -453,7 +427,8 @@ mod tests {
         source.read_at("", size - 16, &mut out, Blocking::Yes).ok()?.then_some(out)
     }
 
-    /// Exchanges two names while the dataset `x/x.zgy` is looked up, opened and read; fails if it is ever the one outside.
+    /// Exchanges two names while the dataset `x/x.zgy` is looked up, opened and read; fails if it is ever the one
+    /// outside.
     fn exchange(catalog: &Catalog, folder: &Path, (one, other): (&str, &str), expected: [u8; 16]) {
         let _exchange = Exchange::begin(File::open(folder).unwrap(), one, other);
         let (mut inside, began) = (0, Instant::now());
@@ -514,13 +489,14 @@ mod tests {
         let source = folder.path().join("source");
         fs::create_dir(&source).unwrap();
         let tree_at = |path: &Path| LocalTree::below(path);
-        let (presence, tree) = (Presence::default(), tree_at(&source));
-        assert!(!presence.look_if_gone(&*tree) && !presence.was_gone());
+        let catalog = Catalog::new(registry(), tree_at(&source), with(), Arc::default()).unwrap();
+        let was_gone = || catalog.was_gone.load(Ordering::Relaxed);
+        assert!(!catalog.source_is_gone() && !was_gone());
         fs::remove_dir(&source).unwrap();
-        assert!(presence.look_if_gone(&*tree) && presence.look_if_gone(&*tree) && presence.was_gone());
+        assert!(catalog.source_is_gone() && catalog.source_is_gone() && was_gone());
         fs::write(&source, "").unwrap();
-        assert!(presence.was_gone() && !presence.look_if_gone(&*tree) && !presence.was_gone());
+        assert!(was_gone() && !catalog.source_is_gone() && !was_gone());
         // a folder above it may be gone as well, or be a file now
-        assert!(Presence::default().look_if_gone(&*tree_at(&source.join("below"))));
+        assert!(tree_at(&source.join("below")).is_gone());
     }
 }

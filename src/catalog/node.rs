@@ -1,7 +1,7 @@
 //! One folder or dataset of SOURCE, and the numbers of all that were found.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,13 +13,12 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::open::{OpenDataset, OpenError};
 use super::recognise::{Entry, NodeKind};
 use crate::logging::warn_seldom;
-use crate::source::{ObjectVersion, Permissions, RecentWrites, RefreshQueue};
+use crate::source::{Permissions, RecentWrites};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
 pub(crate) type NodeId = u32;
 
-/// The number of the top folder.
 pub(crate) const ROOT: NodeId = 0;
 
 /// All numbers are smaller: an inode number has 24 bits for them.
@@ -33,24 +32,10 @@ const CHECK_TTL: Duration = Duration::from_millis(150);
 
 /// Opening, also for a refresh, is tried again after this time if it failed with a transient error, even if the file is
 /// unchanged.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// An open dataset, or why it does not open.
 pub(crate) type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
-/// How opening a dataset again for a refresh ended.
-pub(super) enum Reopened {
-    /// It has no readers: it is opened anew when it is needed.
-    NotNeeded,
-    /// It has the same files as before, so readers may go on.
-    Alike(OpenResult),
-    /// It is another dataset by now, or gone.
-    Other,
-    /// The system failed: what there is now is unknown.
-    Failed,
-}
-
-/// One folder or dataset.
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     /// The folder that shows it; none for the root.
@@ -58,29 +43,27 @@ pub(crate) struct Node {
     /// Its name in that folder; for the root its whole path.
     pub(crate) name: Box<OsStr>,
     pub(crate) kind: NodeKind,
-    /// What the last look found, and when.
     found: Mutex<(Entry, Instant)>,
     /// Only of datasets that were opened or that replace another: a folder may have a hundred thousand others.
     dataset: OnceLock<Box<DatasetState>>,
 }
 
-/// What is known of a dataset that was opened once.
 #[derive(Default)]
-struct DatasetState {
-    opened: Mutex<Option<(OpenResult, Instant)>>,
+pub(super) struct DatasetState {
+    pub(super) opened: Mutex<Option<(OpenResult, Instant)>>,
     /// Who may read all that was read to open it.
-    read: Mutex<Option<Permissions>>,
+    pub(super) read: Mutex<Option<Permissions>>,
     /// Locked while the headers are read, so that only one thread reads them.
-    opening: Mutex<()>,
-    counted: AtomicBool,
-    /// Set when the dataset noticed a change that its stamp does not show.
-    changed: AtomicBool,
+    pub(super) opening: Mutex<()>,
+    pub(super) counted: AtomicBool,
+    /// Set when the dataset noticed a change that its version does not show.
+    pub(super) changed: AtomicBool,
     /// When this version was first seen, if it replaces another one.
-    replaces_since: Option<Instant>,
+    pub(super) replaces_since: Option<Instant>,
     /// Tells when it has to be refreshed; set when it is opened for the first time.
-    recent: OnceLock<Arc<RecentWrites>>,
+    pub(super) recent: OnceLock<Arc<RecentWrites>>,
     /// Number of refreshes. What was read in an earlier epoch may be old.
-    epoch: AtomicU32,
+    pub(super) epoch: AtomicU32,
 }
 
 impl Node {
@@ -98,48 +81,34 @@ impl Node {
         }
     }
 
-    /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
-    pub(super) fn stamp(&self) -> ObjectVersion {
-        self.found.lock().0.stamp
+    /// Returns what the last look found. The version of a dataset never changes.
+    pub(super) fn entry(&self) -> Entry {
+        self.found.lock().0
     }
 
-    /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
-    pub(crate) fn times(&self) -> (SystemTime, SystemTime) {
-        self.last_look().0
-    }
-
-    /// Returns the [times](Self::times) that the last look found, and how long ago that was.
+    /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime), that the
+    /// last look found, and how long ago that was.
     pub(crate) fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
         let (entry, at) = *self.found.lock();
-        ((entry.stamp.modified(), entry.changed), at.elapsed())
+        ((entry.version.modified(), entry.changed), at.elapsed())
     }
 
     /// Returns who may list and search the folder that shows it, by the last look, if permissions are asked for.
     pub(crate) fn permissions(&self) -> Option<Permissions> {
-        self.found.lock().0.permissions
+        self.entry().permissions
     }
 
-    /// Returns who may learn what the dataset as a whole is, or why it does not open: those who may read all that was read
-    /// to open it.
+    /// Returns who may learn what the dataset as a whole is, or why it does not open: those who may read all that was
+    /// read to open it.
     pub(crate) fn description_permissions(&self) -> Option<Permissions> {
         let shown = self.permissions()?;
         let read = self.dataset.get().and_then(|state| *state.read.lock());
         Some(read.map_or(shown, |read| shown.restrict(read)))
     }
 
-    /// Notes who may read all that was read to open it.
-    pub(super) fn note_read(&self, read: Option<Permissions>) {
-        *self.state().read.lock() = read;
-    }
-
-    /// Returns the device and inode number of the file or folder itself, by the last look.
-    pub(super) fn inode(&self) -> (u64, u64) {
-        self.found.lock().0.inode
-    }
-
     /// Returns whether this folder, or one that contains it, has this device and inode number.
     pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
-        self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
+        self.entry().version.inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
     }
 
     /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
@@ -150,7 +119,7 @@ impl Node {
         let has_other_readers = entry.has_files && last.permissions != entry.permissions;
         // and the kernel lets in whom the folder allows that it knows, not one that has taken its place
         let is_other = entry.permissions.is_some() && last.inode != entry.inode && self.parent.is_some();
-        let changed = self.has_changed() || last.stamp != entry.stamp || has_other_readers;
+        let changed = self.has_changed() || last.version != entry.version || has_other_readers;
         if self.kind != entry.kind || is_other || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
@@ -171,39 +140,17 @@ impl Node {
         }
     }
 
-    /// Returns whether the last look still counts.
     pub(crate) fn checked_lately(&self) -> bool {
         self.found.lock().1.elapsed() < CHECK_TTL
     }
 
     /// Returns the result of opening it, if there is one. A transient failure counts only for [`RETRY`].
     pub(super) fn opened(&self) -> Option<OpenResult> {
-        match &*self.dataset.get()?.opened.lock() {
-            Some((Err(e), at)) if e.is_transient() && at.elapsed() > RETRY => None,
-            Some((opened, _)) => Some(opened.clone()),
-            None => None,
-        }
-    }
-
-    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`, and a failure to `log_failure`.
-    pub(super) fn open_with(
-        &self,
-        queue: &Arc<RefreshQueue>,
-        open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
-        log_failure: impl FnOnce(&OpenError),
-    ) -> OpenResult {
-        let state = self.state();
-        let _one_at_a_time = state.opening.lock();
-        if let Some(opened) = self.opened() {
-            return opened;
-        }
-        let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
-        let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
-        if let Err(e) = &opened {
-            log_failure(e);
-        }
-        *state.opened.lock() = Some((opened.clone(), Instant::now()));
-        opened
+        let state = self.dataset.get()?.opened.lock();
+        let is_over = |(opened, at): &&(OpenResult, Instant)| {
+            opened.as_ref().is_err_and(|error| error.is_transient()) && at.elapsed() > RETRY
+        };
+        state.as_ref().filter(|known| !is_over(known)).map(|(opened, _)| opened.clone())
     }
 
     /// Returns the number of refreshes so far. What was read before the last one may be old.
@@ -216,64 +163,18 @@ impl Node {
         self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Acquire))
     }
 
-    /// Returns whether a refresh is due.
-    pub(crate) fn is_refresh_due(&self) -> bool {
-        self.recent().is_some_and(|recent| recent.is_due())
-    }
-
-    /// Returns whether it was written so shortly before it was read that it will be read again.
-    pub(crate) fn is_refresh_pending(&self) -> bool {
-        self.recent().is_some_and(|recent| recent.is_pending())
-    }
-
-    /// Queues the refresh that is due later, if there is one.
-    pub(crate) fn requeue_refresh(&self) {
-        if let Some(recent) = self.recent() {
-            recent.requeue();
-        }
-    }
-
-    /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
-    /// what that returns. Returns whether there is a new epoch.
-    pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
-        let Some(state) = self.dataset.get() else { return false };
-        let _one_at_a_time = state.opening.lock();
-        let Some(recent) = state.recent.get().filter(|recent| recent.is_due()) else { return false };
-        recent.clear();
-        let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
-        let dropped = match reopen(recent, known) {
-            Reopened::NotNeeded => state.opened.lock().take(),
-            Reopened::Failed => {
-                recent.record_failure(RETRY);
-                return false;
-            }
-            Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
-            Reopened::Other => {
-                state.changed.store(true, Ordering::Release);
-                state.opened.lock().take()
-            }
-        };
-        state.epoch.fetch_add(1, Ordering::AcqRel);
-        drop(dropped);
-        true
-    }
-
     /// Drops the open dataset. Readers that hold it may go on reading.
     pub(super) fn close(&self) {
         let closed = self.dataset.get().and_then(|state| state.opened.lock().take());
         drop(closed);
     }
 
-    /// Returns `true` at the first call.
-    pub(super) fn count_once(&self) -> bool {
-        !self.state().counted.swap(true, Ordering::Relaxed)
-    }
-
-    fn state(&self) -> &DatasetState {
+    pub(super) fn state(&self) -> &DatasetState {
         self.dataset.get_or_init(Box::default)
     }
 
-    fn recent(&self) -> Option<&Arc<RecentWrites>> {
+    /// Returns what tells when it has to be refreshed; `None` if it was never opened.
+    pub(crate) fn recent(&self) -> Option<&Arc<RecentWrites>> {
         self.dataset.get()?.recent.get()
     }
 }
@@ -296,7 +197,6 @@ impl Nodes {
         self.all.get(id as usize).cloned()
     }
 
-    /// Returns the node that has this name in a folder.
     pub(super) fn child(&self, folder: NodeId, name: &OsStr) -> Option<Arc<Node>> {
         let hash = self.hasher.hash_one((folder, name));
         self.get(*self.by_name.find(hash, |id| is_child(&self.all, *id, folder, name))?)
@@ -321,7 +221,6 @@ impl Nodes {
         Some(node)
     }
 
-    /// Takes the name from the node that has it.
     pub(super) fn remove_child(&mut self, folder: NodeId, name: &OsStr) {
         let hash = self.hasher.hash_one((folder, name));
         if let Ok(found) = self.by_name.find_entry(hash, |id| is_child(&self.all, *id, folder, name)) {
@@ -336,14 +235,6 @@ fn is_child(all: &[Arc<Node>], id: NodeId, folder: NodeId, name: &OsStr) -> bool
 
 fn parent_of(node: &Node) -> NodeId {
     node.parent.as_ref().map_or(NodeId::MAX, |parent| parent.id)
-}
-
-/// The names that cannot be looked at, or are being looked at now.
-#[derive(Default)]
-pub(super) struct SlowNames {
-    /// The names that listings look up at this moment, and since when.
-    pub(super) in_flight: Mutex<HashMap<(NodeId, OsString), Instant>>,
-    pub(super) unseen: Mutex<UnseenNames>,
 }
 
 /// Names that listings show although nothing is known of them. Each keeps its number for ever, like a node.

@@ -9,26 +9,22 @@ use thiserror::Error;
 use super::recognise::Recogniser;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileSource, FolderProbe, IndexCache, LocalTree, NoFolder, ObjectVersion, Permissions, Place, RecentWrites, Source,
+    FileSource, Folder, FolderProbe, IndexCache, LocalTree, NoFolder, ObjectVersion, Permissions, RecentWrites, Source,
     SourceError, Tree, tells_what_is_there,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
 const INDEX_BYTES: usize = 41 << 20;
 
-/// A dataset with its headers read.
 pub(crate) struct OpenDataset {
-    /// The name of its file or folder.
     pub(crate) name: String,
     /// Its path relative to SOURCE.
     pub(crate) path: String,
     /// The version of the file or folder that was opened.
-    pub(crate) stamp: ObjectVersion,
+    pub(crate) version: ObjectVersion,
     /// Bytes of its file; `None` for a folder, whose files are not counted.
     pub(crate) size: Option<u64>,
-    /// The name of its format.
     pub(crate) format: &'static str,
-    /// The dataset itself.
     pub(crate) dataset: Box<dyn Dataset>,
     /// Its file; `None` for a folder.
     pub(crate) file: Option<Arc<dyn FileSource>>,
@@ -40,7 +36,6 @@ impl OpenDataset {
         self.file.as_ref().is_some_and(|file| file.has_changed()) || self.dataset.is_changed()
     }
 
-    /// Returns the bytes of all arrays, every layer and level.
     pub(super) fn bytes(&self) -> u64 {
         let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
         levels.fold(0, |sum, level| sum.saturating_add(level.info().bytes()))
@@ -53,17 +48,10 @@ pub(crate) enum OpenError {
     /// It is of no known format; the text lists these.
     #[error("not a dataset of a format that this version reads ({0})")]
     Unknown(String),
-    /// Its format cannot read it.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The operating system reported an error.
     #[error("cannot read it: {message}")]
-    Io {
-        /// The system's message.
-        message: String,
-        /// The kind of failure.
-        kind: io::ErrorKind,
-    },
+    Io { message: String, kind: io::ErrorKind },
 }
 
 impl OpenError {
@@ -75,7 +63,6 @@ impl OpenError {
         )
     }
 
-    /// Returns whether there was no memory to open it.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             Self::Io { kind, .. } => *kind == io::ErrorKind::OutOfMemory,
@@ -100,34 +87,24 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// What all datasets of a source are opened with.
 pub(super) struct OpenContext {
     pub(super) recogniser: Recogniser,
     pub(super) tree: Arc<dyn Tree>,
     pub(super) with: OpenWith,
 }
 
-/// The dataset to open.
-pub(super) struct Wanted<'a> {
-    pub(super) path: &'a Path,
-    /// Its path relative to SOURCE.
-    pub(super) below: &'a Path,
-    /// The version that it must have.
-    pub(super) stamp: ObjectVersion,
-    /// The device and inode number that it must have, if these count.
-    pub(super) inode: Option<(u64, u64)>,
-    /// Gets a record of files that were written a moment ago.
-    pub(super) recent: &'a Arc<RecentWrites>,
-}
-
-/// A dataset that is one file, and that file.
-type FileDataset = (Box<dyn Dataset>, Arc<dyn FileSource>);
-
 impl OpenContext {
-    /// Opens a dataset. `read` gets who may read all files that were read, if they are several and that is asked for.
-    pub(super) fn open(&self, wanted: &Wanted<'_>, read: &mut Option<Permissions>) -> Result<OpenDataset, OpenError> {
-        let Wanted { path, below, stamp, inode, .. } = *wanted;
-        let unknown = || OpenError::Unknown(self.recogniser.formats().names());
+    /// Opens the dataset at a path, which is `below` relative to SOURCE. It must have this version, and this device and
+    /// inode number if these count. `recent` gets a record of files that were written a moment ago, and `read` who may
+    /// read all files that were read, if they are several and that is asked for.
+    pub(super) fn open(
+        &self,
+        (path, below): (&Path, &Path),
+        (version, inode): (ObjectVersion, Option<(u64, u64)>),
+        recent: &Arc<RecentWrites>,
+        read: &mut Option<Permissions>,
+    ) -> Result<OpenDataset, OpenError> {
+        let unknown = || OpenError::Unknown(self.recogniser.formats.names());
         // resolved once: what is recognised is what is opened
         let place = self.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let is_folder = place.about().is_folder();
@@ -137,17 +114,22 @@ impl OpenContext {
         let (format, dataset, file) = if is_folder {
             let folder = FolderProbe::new(place);
             let format = self.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-            (format, self.open_folder(format, folder, wanted, read)?, None)
+            let folder = folder.place.open_folder(recent).map_err(|why| match why {
+                NoFolder::Source(error) => error.into(),
+                why => FormatError::NotThisFormat(why.to_string()),
+            })?;
+            let dataset = self.open_folder(format, &folder, (path, version), read)?;
+            (format, dataset, None)
         } else {
             let format = self.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
-            let (dataset, file) = self.open_file(format, &*place, wanted)?;
-            (format, dataset, Some(file))
+            let file = place.open_file(path, recent).map_err(FormatError::from)?;
+            (format, self.open_file(format, &file, version)?, Some(file))
         };
         Ok(OpenDataset {
             name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             path: below.to_string_lossy().into_owned(),
-            stamp,
-            size: (!is_folder).then_some(stamp.size),
+            version,
+            size: (!is_folder).then_some(version.size),
             format: format.name(),
             dataset,
             file,
@@ -157,38 +139,29 @@ impl OpenContext {
     fn open_file(
         &self,
         format: &dyn Format,
-        file: &dyn Place,
-        wanted: &Wanted<'_>,
-    ) -> Result<FileDataset, FormatError> {
-        let file = file.open_file(wanted.path, wanted.recent)?;
-        if file.version() != wanted.stamp {
+        file: &Arc<dyn FileSource>,
+        version: ObjectVersion,
+    ) -> Result<Box<dyn Dataset>, FormatError> {
+        if file.version() != version {
             return Err(SourceError::Changed.into());
         }
-        let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &self.with);
+        let dataset = format.open(Arc::clone(file) as Arc<dyn Source>, &self.with);
         // headers of two versions contradict each other: then neither the dataset nor its error means anything
         file.check_unchanged()?;
-        if file.has_changed() {
-            return Err(SourceError::Changed.into());
-        }
-        Ok((dataset?, file))
+        if file.has_changed() { Err(SourceError::Changed.into()) } else { dataset }
     }
 
     fn open_folder(
         &self,
         format: &dyn Format,
-        folder: FolderProbe,
-        wanted: &Wanted<'_>,
+        folder: &Arc<dyn Folder>,
+        (path, version): (&Path, ObjectVersion),
         read: &mut Option<Permissions>,
     ) -> Result<Box<dyn Dataset>, FormatError> {
-        let folder = folder.into_folder(wanted.recent).map_err(|why| match why {
-            NoFolder::Source(error) => error.into(),
-            why => FormatError::NotThisFormat(why.to_string()),
-        })?;
-        let dataset = format.open_folder(Arc::clone(&folder), &self.with);
+        let dataset = format.open_folder(Arc::clone(folder), &self.with);
         *read = folder.settle_permissions();
-        let now = self.recogniser.stamp_of(wanted.path, &*self.tree);
-        let now = now.map_err(|error| SourceError::io("cannot look at it", &error))?;
-        if now != wanted.stamp || folder.is_changed() {
+        let now = self.recogniser.version_of(path, &*self.tree);
+        if now.map_err(|error| SourceError::io("cannot look at it", &error))? != version || folder.is_changed() {
             return Err(SourceError::Changed.into());
         }
         // a format may take a level that it could not read for one that is not there: such a dataset would have other
@@ -197,8 +170,8 @@ impl OpenContext {
     }
 }
 
-/// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
-/// folder are followed if they stay in it.
+/// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in
+/// a folder are followed if they stay in it.
 pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     open_source(formats, LocalTree::below(path), quality)
 }
@@ -212,7 +185,6 @@ pub(crate) fn open_source(
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
     let context = OpenContext { recogniser: Recogniser::new(formats), tree: Arc::clone(&tree), with };
     let path = tree.source();
-    let (below, stamp) = (path.file_name().map_or(path, Path::new), context.recogniser.stamp_of(path, &*tree)?);
-    let recent = &RecentWrites::ignored();
-    context.open(&Wanted { path, below, stamp, inode: None, recent }, &mut None)
+    let (below, version) = (path.file_name().map_or(path, Path::new), context.recogniser.version_of(path, &*tree)?);
+    context.open((path, below), (version, None), &RecentWrites::ignored(), &mut None)
 }

@@ -7,8 +7,8 @@
 //!
 //! The weak sign: a folder with the data of one layer is a dataset. A folder of such folders is one dataset with these
 //! layers, but only if nothing else in it is a dataset: no subfolder by a description or as a folder of layers itself,
-//! and no file by its first bytes or its extension. Otherwise the folder is shown as a plain folder, and each dataset in
-//! it by itself.
+//! and no file by its first bytes or its extension. Otherwise the folder is shown as a plain folder, and each dataset
+//! in it by itself.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +27,7 @@ use crate::sync::Mutex;
 const HEAD: u64 = 16;
 /// Folders whose verdict by the weak sign is cached.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// How long a cached verdict is used: a change deeper in a folder does not change the folder's own stamp.
+/// How long a cached verdict is used: a change deeper in a folder does not change the folder's own version.
 const VERDICT_TTL: Duration = Duration::from_secs(1);
 /// A folder with more subfolders is not a dataset by the weak sign.
 const MAX_LAYERS: usize = 256;
@@ -36,7 +36,6 @@ const MAX_REMOTE_LAYERS: usize = 16;
 /// A folder with more entries is not a dataset by the weak sign, either.
 const MAX_ENTRIES: usize = 4096;
 
-/// What a path of SOURCE is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     /// A folder that is shown with the folders and datasets in it.
@@ -45,16 +44,15 @@ pub(crate) enum NodeKind {
     Dataset,
 }
 
-/// A folder or dataset as one look found it.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) kind: NodeKind,
-    pub(super) stamp: ObjectVersion,
+    pub(super) version: ObjectVersion,
     /// The time of the last change of content or attributes (ctime).
     pub(super) changed: SystemTime,
     /// Who may list and search the folder that shows it, if permissions are asked for.
     pub(super) permissions: Option<Permissions>,
-    /// The device and inode number of the file or folder itself; the stamp may be that of a description.
+    /// The device and inode number of the file or folder itself; the version may be that of a description.
     pub(super) inode: (u64, u64),
     /// Whether it is a dataset with files of its own, which have further permissions.
     pub(super) has_files: bool,
@@ -64,8 +62,8 @@ impl Entry {
     pub(super) fn new(kind: NodeKind, about: &About) -> Self {
         let has_files = about.is_folder();
         let permissions = about.permissions.map(|own| if has_files { own } else { own.as_folder() });
-        let (stamp, changed) = (about.version, about.changed);
-        Self { kind, stamp, changed, permissions, inode: stamp.inode, has_files }
+        let (version, changed) = (about.version, about.changed);
+        Self { kind, version, changed, permissions, inode: version.inode, has_files }
     }
 
     /// Returns the dataset in a folder, in the version of the file that describes it, if there is one.
@@ -75,21 +73,16 @@ impl Entry {
         let described = Self::new(NodeKind::Dataset, description);
         // a user who may not read the description may not know what the files are
         let both = folder.permissions.zip(described.permissions);
-        Self {
-            permissions: both.map(|(folder, description)| folder.restrict(description)),
-            inode: folder.inode,
-            has_files: true,
-            ..described
-        }
+        let permissions = both.map(|(folder, description)| folder.restrict(description));
+        Self { permissions, inode: folder.inode, has_files: true, ..described }
     }
 }
 
 /// The format of a dataset; `None` for what is not a dataset.
 type Verdict = Option<&'static dyn Format>;
 
-/// Tells datasets of a list of formats from other files and folders.
 pub(crate) struct Recogniser {
-    formats: Registry,
+    pub(super) formats: Registry,
     /// Verdicts by the weak sign, and when they were found.
     verdicts: Mutex<LruCache<ObjectVersion, (Verdict, Instant)>>,
 }
@@ -97,10 +90,6 @@ pub(crate) struct Recogniser {
 impl Recogniser {
     pub(crate) fn new(formats: Registry) -> Self {
         Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
-    }
-
-    pub(super) fn formats(&self) -> Registry {
-        self.formats
     }
 
     /// Returns the format of the local dataset at a path, which is a source by itself: by its content, or else by the
@@ -112,10 +101,10 @@ impl Recogniser {
     /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
     pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Verdict> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
-        if place.about().is_folder() {
-            return self.format_of_folder(&FolderProbe::new(place));
+        match place.about().is_folder() {
+            true => self.format_of_folder(&FolderProbe::new(place)),
+            false => self.format_of_file(path, &*place),
         }
-        self.format_of_file(path, &*place)
     }
 
     /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.
@@ -140,14 +129,15 @@ impl Recogniser {
 
     /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
     /// Fails if nothing is there.
-    pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<ObjectVersion> {
+    pub(super) fn version_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<ObjectVersion> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
-        let stamp = place.about().version;
-        if place.about().is_folder() { Ok(self.look_at_folder(place)?.stamp) } else { Ok(stamp) }
+        let about = *place.about();
+        Ok(if about.is_folder() { self.look_at_folder(place)?.version } else { about.version })
     }
 
-    /// Returns what was `found` at `path`; `None` if it is not shown, or absent. Links that stay in the tree were followed,
-    /// but one to a folder whose device and inode number `is_above` knows leads nowhere: the path came through it.
+    /// Returns what was `found` at `path`; `None` if it is not shown, or absent. Links that stay in the tree were
+    /// followed, but one to a folder whose device and inode number `is_above` knows leads nowhere: the path came
+    /// through it.
     pub(super) fn look(
         &self,
         path: &Path,
@@ -168,12 +158,12 @@ impl Recogniser {
     fn look_at_folder(&self, place: Box<dyn Place>) -> io::Result<Entry> {
         let folder = FolderProbe::new(place);
         let Some(format) = self.format_of_folder(&folder)? else {
-            return Ok(Entry::new(NodeKind::Folder, folder.about()));
+            return Ok(Entry::new(NodeKind::Folder, folder.place.about()));
         };
         let description = format.folder_file().and_then(|file| folder.find(file));
         match folder.failure() {
             Some(error) => Err(error),
-            None => Ok(Entry::of_folder(folder.about(), description.as_ref().map(|file| file.about()))),
+            None => Ok(Entry::of_folder(folder.place.about(), description.as_ref().map(|file| file.about()))),
         }
     }
 
@@ -186,7 +176,6 @@ impl Recogniser {
         Ok(head.is_some_and(|head| self.format_of_head(&head).is_some()))
     }
 
-    /// Returns the format of the dataset that a folder is.
     pub(super) fn format_of_folder(&self, folder: &FolderProbe) -> io::Result<Verdict> {
         let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
         let format = described.or_else(|| self.format_by_layers(folder));
@@ -195,15 +184,15 @@ impl Recogniser {
 
     /// Returns the format of the dataset that a folder is by the weak sign, which may be cached.
     fn format_by_layers(&self, folder: &FolderProbe) -> Verdict {
-        let stamp = folder.about().version;
-        if let Some((format, at)) = self.verdicts.lock().get(&stamp)
+        let version = folder.place.about().version;
+        if let Some((format, at)) = self.verdicts.lock().get(&version)
             && at.elapsed() < VERDICT_TTL
         {
             return *format;
         }
         let format = self.find_layers(folder);
         if !folder.has_failed() {
-            self.verdicts.lock().put(stamp, (format, Instant::now()));
+            self.verdicts.lock().put(version, (format, Instant::now()));
         }
         format
     }
@@ -215,7 +204,7 @@ impl Recogniser {
             return Some(format);
         }
         let (folders, files) = self.entries_of_layers(folder)?;
-        let any = |is: &dyn Fn(&FolderProbe) -> bool| folders.iter().any(|name| subfolder_is(folder, name, is));
+        let any = |is: &dyn Fn(&FolderProbe) -> bool| folders.iter().any(|name| folder.subfolder_is(name, is));
         let format = undescribed().find(|format| any(&|sub| format.is_layer_folder(sub)))?;
         let is_dataset =
             |name: &OsString| folder.head_beside(name, HEAD).is_some_and(|head| self.format_of_head(&head).is_some());
@@ -223,11 +212,11 @@ impl Recogniser {
         (!has_others).then_some(format)
     }
 
-    /// Returns the names of the subfolders and of all other entries of a folder; `None` if there are too many of them, or
-    /// one has the extension of a format.
+    /// Returns the names of the subfolders and of all other entries of a folder; `None` if there are too many of them,
+    /// or one has the extension of a format.
     fn entries_of_layers(&self, folder: &FolderProbe) -> Option<(Vec<OsString>, Vec<OsString>)> {
         let (max_folders, max_entries) =
-            if folder.is_remote() { (MAX_REMOTE_LAYERS, MOST_REMOTE) } else { (MAX_LAYERS, MAX_ENTRIES) };
+            if folder.place.is_remote() { (MAX_REMOTE_LAYERS, MOST_REMOTE) } else { (MAX_LAYERS, MAX_ENTRIES) };
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         let mut has_extension = false;
         folder.visit(max_entries, |name, kind| {
@@ -259,28 +248,16 @@ impl Recogniser {
             names.len() <= MAX_LAYERS
         });
         let is_layer = |sub: &FolderProbe| self.formats.iter().any(|format| format.is_layer_folder(sub));
-        names.iter().any(|name| subfolder_is(folder, name, &is_layer))
+        names.iter().any(|name| folder.subfolder_is(name, &is_layer))
     }
-}
-
-/// Returns whether a subfolder has a property; `false` for mount points, which are not part of the dataset and may
-/// hang.
-fn subfolder_is(folder: &FolderProbe, name: &OsString, is: &dyn Fn(&FolderProbe) -> bool) -> bool {
-    let Some(sub) = folder.subfolder(name) else { return false };
-    let verdict = is(&sub);
-    folder.adopt_failure(&sub);
-    verdict
 }
 
 /// Returns `None` for the errors that mean that nothing is there or that links lead in a circle.
 fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
-        Ok(value) => Ok(Some(value)),
-        Err(e) => match e.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
-            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
-            _ => Err(e),
-        },
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
+        result => result.map(Some),
     }
 }
 

@@ -12,7 +12,7 @@ use super::handles::DatasetLayer;
 use crate::array::ReadError;
 use crate::catalog::{Catalog, CatalogError, OpenDataset, ROOT};
 use crate::format::FormatError;
-use crate::logging::{Decision, LogLimit, warn_seldom};
+use crate::logging::{LogLimit, warn_seldom};
 use crate::pool::{self, Bulkhead, Pool};
 use crate::volume::ArrayInfo;
 
@@ -135,8 +135,8 @@ impl ReadErrors {
             _ => info.grid.count().linear_of(&error.brick),
         };
         // not the array's number: a dataset that is opened again has other arrays
-        let array = (&layer.open.path, layer.open.stamp, layer.layer, info.lod);
-        let Decision::Log { suppressed } = self.0.decide((array, key), Instant::now()) else { return };
+        let array = (&layer.open.path, layer.open.version, layer.layer, info.lod);
+        let Some(suppressed) = self.0.admit((array, key), Instant::now()) else { return };
         let name = layer.open.dataset.layers().get(layer.layer).map_or("", |layer| &layer.name);
         let line = format!("{}: layer {name}, lod {}, {error}", layer.open.path, info.lod);
         unless_source_is_gone(source, &error.cause, move || {

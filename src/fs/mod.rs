@@ -185,13 +185,14 @@ impl Volfs {
 
     /// Returns when a folder or dataset was last written to, and when anything about it last changed.
     fn times(&self, node: NodeId) -> (SystemTime, SystemTime) {
-        self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.times())
+        self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.last_look().0)
     }
 }
 
 impl Drop for Volfs {
     fn drop(&mut self) {
-        self.refreshes.queue.close();
+        // its thread finds that this is gone
+        self.refreshes.queue.wake();
     }
 }
 

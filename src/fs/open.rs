@@ -47,7 +47,7 @@ impl Volfs {
             self.check_now(&resolved, blocking)?;
             let node = resolved.node().cloned();
             if let Some(node) = &node
-                && node.is_refresh_due()
+                && node.recent().is_some_and(|recent| recent.is_due())
             {
                 self.refresh_if_due(node);
                 // the numbers of its files may be those of other files now

@@ -397,7 +397,8 @@ impl Volfs {
     pub(crate) fn opened(&self, handle: u64) -> Option<Opened> {
         let handle = self.handles.get(handle)?;
         let Handle::File(file) = &*handle else { return None };
-        let is_recent = self.catalog.node(file.ino.node()).is_some_and(|node| node.is_refresh_pending());
+        let node = self.catalog.node(file.ino.node());
+        let is_recent = node.is_some_and(|node| node.recent().is_some_and(|recent| recent.is_pending()));
         let samples = match &file.content {
             Content::Array(array) if array.is_raw() => Some(array.shown()),
             _ => None,

@@ -21,7 +21,7 @@ use super::ino::Ino;
 use super::stall::{LOOK, StallWatch};
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{Blocking, Next, RefreshQueue};
+use crate::source::{Blocking, RefreshQueue};
 use crate::sync::{Condvar, Mutex};
 use crate::view::{Content, Tree};
 use crate::volume::{Dims, Dtype};
@@ -62,7 +62,7 @@ impl Volfs {
                     false => (is_store || idle_memory.is_awaited()).then_some(UNUSED),
                 };
                 let next = queue.next(at_most);
-                let Some(fs) = fs.upgrade().filter(|_| next != Next::Closed) else { return };
+                let Some(fs) = fs.upgrade() else { return };
                 if swept.elapsed() >= SWEEP {
                     fs.close_gone();
                     swept = Instant::now();
@@ -81,7 +81,7 @@ impl Volfs {
                     fs.reader.buffers().release_idle();
                     fs.registries.formats.iter().for_each(|format| format.release_idle());
                 }
-                let Next::Due(number) = next else { continue };
+                let Some(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
                 let pool = Arc::clone(fs.pool());
                 pool.submit(Bulkhead::new(number), move || fs.refresh_if_due(&node));
@@ -100,9 +100,9 @@ impl Volfs {
 
     /// Refreshes a dataset if that is due. Reads the source. Pages of the kernel are dropped later, by another thread.
     pub(super) fn refresh_if_due(self: &Arc<Self>, node: &Arc<Node>) {
-        if !node.is_refresh_due() {
-            node.requeue_refresh();
-            return;
+        let Some(recent) = node.recent() else { return };
+        if !recent.is_due() {
+            return recent.requeue();
         }
         let files = self.handles.files_of(node.id);
         let in_use = files.iter().find_map(|(_, file)| file.layer.as_ref()).map(|layer| Ok(Arc::clone(&layer.open)));

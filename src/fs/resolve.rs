@@ -119,8 +119,10 @@ impl Volfs {
     /// Checks that the source of a file or folder has not changed, unless that was checked a moment ago.
     pub(super) fn check(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
         match resolved.node() {
-            Some(node) if blocking == Blocking::Yes => Ok(self.catalog.check(node)?),
-            Some(node) if !self.catalog.checked_lately(node) => Err(FsError::WouldBlock),
+            Some(node) if node.parent.is_some() && !node.checked_lately() => match blocking {
+                Blocking::Yes => Ok(self.catalog.check_now(node)?),
+                Blocking::No => Err(FsError::WouldBlock),
+            },
             _ => Ok(()),
         }
     }

@@ -24,7 +24,6 @@ const TOP_PAD: i32 = 1 << 20;
 const RESERVE: usize = 16 << 20;
 /// Larger blocks do not get the reserve.
 const MAX_FROM_RESERVE: usize = 2 << 20;
-/// How often a block is tried again.
 const TRIES: usize = 16;
 /// Bytes of the least that the system gives to a new thread: a stack for signals, and its guard page.
 const LEAST: usize = 16 << 10;
@@ -109,8 +108,8 @@ pub(crate) fn bytes_refused() -> usize {
 }
 
 /// Returns whether a panic of this thread comes from missing memory: its message has the error of the system, or there
-/// is no memory now. Then [`bytes_refused`] tells so, too. The standard library panics where a thread that starts gets no
-/// stack for its signals, and that ends the process.
+/// is no memory now. Then [`bytes_refused`] tells so, too. The standard library panics where a thread that starts gets
+/// no stack for its signals, and that ends the process.
 pub(crate) fn is_out_of_memory(message: &str) -> bool {
     let is_out = message.contains(ENOMEM) || !is_there(LEAST);
     if is_out {
@@ -122,7 +121,7 @@ pub(crate) fn is_out_of_memory(message: &str) -> bool {
 fn give_away() {
     let taken = ADDRESS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| (at > GIVEN_AWAY).then_some(GIVEN_AWAY));
     if let Ok(at) = taken {
-        // SAFETY: the addresses are those of the reserve, which are unused, and the thread that has taken it gives it away once
+        // SAFETY: the addresses are those of the reserve, which are unused, and one thread has taken it
         unsafe { libc::munmap(at as *mut libc::c_void, RESERVE) };
     }
 }
@@ -143,8 +142,8 @@ fn reserve(instead_of: usize) -> bool {
     true
 }
 
-/// Returns whether memory is left: not while small blocks take from the reserve. What is large, or becomes large step by
-/// step, asks at each step, and fails without. A process that keeps no reserve always has memory.
+/// Returns whether memory is left: not while small blocks take from the reserve. What is large, or becomes large step
+/// by step, asks at each step, and fails without. A process that keeps no reserve always has memory.
 pub(crate) fn has_memory() -> bool {
     match ADDRESS.load(Ordering::Acquire) {
         GIVEN_AWAY => reserve(GIVEN_AWAY),
@@ -187,16 +186,9 @@ impl Drop for Claim {
 pub(crate) fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
     let claimed = CLAIMED.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
     let claim = Claim(bytes);
-    if !has_memory() || (is_limited() && !is_there(claimed)) {
-        return Err(OutOfMemory(bytes));
-    }
-    Ok(claim)
-}
-
-/// Returns whether the addresses or the data of this process are limited. Other systems promise all memory that is asked
-/// for.
-fn is_limited() -> bool {
-    [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
+    // a system promises all memory that is asked for, unless the addresses or the data of the process are limited
+    let is_limited = || [Resource::As, Resource::Data].iter().any(|limit| getrlimit(*limit).current.is_some());
+    if has_memory() && (!is_limited() || is_there(claimed)) { Ok(claim) } else { Err(OutOfMemory(bytes)) }
 }
 
 fn is_there(bytes: usize) -> bool {

@@ -32,7 +32,6 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         Self { entries: LruCache::unbounded(), weight: 0, capacity }
     }
 
-    /// Returns the value of `key` and makes it the most recently used.
     pub(crate) fn get(&mut self, key: &K) -> Option<V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
@@ -52,7 +51,6 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         self.entries.contains(key)
     }
 
-    /// Returns the weight of the entry of `key`; 0 if there is none.
     pub(crate) fn weight_of(&self, key: &K) -> usize {
         self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
@@ -100,7 +98,6 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         Some(value)
     }
 
-    /// Sets the capacity, and returns the entries evicted by that.
     pub(crate) fn set_capacity(&mut self, capacity: usize) -> Vec<(K, V)> {
         let mut evicted = Vec::new();
         self.capacity = capacity;

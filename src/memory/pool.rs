@@ -43,8 +43,8 @@ enum Block {
 }
 
 impl Block {
-    /// Allocates `size` bytes, all zero. Makes the pages of a map in steps of `step` bytes, with a call of `between` after
-    /// each. Returns `None` if the system has no more memory.
+    /// Allocates `size` bytes, all zero. Makes the pages of a map in steps of `step` bytes, with a call of `between`
+    /// after each. Returns `None` if the system has no more memory.
     fn try_new(size: usize, step: usize, between: impl Fn()) -> Option<Self> {
         let on_heap = || try_zeroed(size).ok().map(|bytes| Self::Heap(bytes.into_boxed_slice()));
         if size < MIN_MAPPED {
@@ -93,40 +93,20 @@ impl DerefMut for Block {
     }
 }
 
-/// Unused blocks, by size.
 #[derive(Default)]
 struct FreeList {
-    classes: HashMap<usize, SizeClass>,
+    /// Of each size that there is: when the last block was added, on the list's clock, and the blocks, oldest first.
+    classes: HashMap<usize, (u64, Vec<Block>)>,
     bytes: usize,
     clock: u64,
 }
 
-/// Unused blocks of one size, at least one.
-#[derive(Default)]
-struct SizeClass {
-    /// The time on the list's clock at which the last of them was added.
-    last_added: u64,
-    blocks: Vec<Block>,
-}
-
 impl FreeList {
-    fn largest(&self) -> usize {
-        self.classes.keys().copied().max().unwrap_or(0)
-    }
-
-    fn bytes_of(&self, size: usize) -> usize {
-        self.classes.get(&size).map_or(0, |class| class.blocks.len() * size)
-    }
-
-    /// Takes the block of exactly `size` bytes that was added last.
-    fn pop(&mut self, size: usize) -> Option<Block> {
-        self.remove(size, Vec::pop)
-    }
-
-    fn remove(&mut self, size: usize, take: impl FnOnce(&mut Vec<Block>) -> Option<Block>) -> Option<Block> {
-        let class = self.classes.get_mut(&size)?;
-        let block = take(&mut class.blocks)?;
-        if class.blocks.is_empty() {
+    /// Takes a block of exactly `size` bytes: the oldest one, or the one that was added last.
+    fn take(&mut self, size: usize, oldest: bool) -> Option<Block> {
+        let (_, blocks) = self.classes.get_mut(&size)?;
+        let block = if oldest { blocks.remove(0) } else { blocks.pop()? };
+        if blocks.is_empty() {
             self.classes.remove(&size);
         }
         self.bytes -= size;
@@ -136,19 +116,19 @@ impl FreeList {
     fn push(&mut self, block: Block) {
         self.clock += 1;
         self.bytes += block.len();
-        let class = self.classes.entry(block.len()).or_default();
-        class.last_added = self.clock;
-        class.blocks.push(block);
+        let (last_added, blocks) = self.classes.entry(block.len()).or_default();
+        *last_added = self.clock;
+        blocks.push(block);
     }
 
-    /// Removes blocks while there are more than `most` bytes: first those of other sizes than `size`, from the size class
-    /// to which no block was added for the longest time.
+    /// Removes blocks while there are more than `most` bytes: first those of other sizes than `size`, from the size
+    /// class to which no block was added for the longest time.
     fn shrink(&mut self, most: usize, size: usize) -> Vec<Block> {
         let mut removed = Vec::new();
         while self.bytes > most {
-            let age = |(other, class): &(&usize, &SizeClass)| (**other == size, class.last_added);
+            let age = |(other, class): &(&usize, &(u64, Vec<Block>))| (**other == size, class.0);
             let Some(other) = self.classes.iter().min_by_key(age).map(|(other, _)| *other) else { break };
-            removed.extend(self.remove(other, |blocks| Some(blocks.remove(0))));
+            removed.extend(self.take(other, true));
         }
         removed
     }
@@ -158,9 +138,7 @@ impl FreeList {
 #[derive(Default)]
 pub(crate) struct BufferPool {
     state: Mutex<State>,
-    /// Bytes that the free list may hold.
     capacity: usize,
-    /// Bytes that it may hold of large blocks.
     large_capacity: usize,
     /// Bytes that may be made ahead.
     ahead: usize,
@@ -171,7 +149,7 @@ pub(crate) struct BufferPool {
 #[derive(Default)]
 struct State {
     free: FreeList,
-    /// Bytes of the brick that was taken or announced last: the next one is most likely of the same array. 0 if none was.
+    /// Bytes of the brick that was taken or announced last: the next one is most likely of the same array. At first 0.
     brick: usize,
     /// Bytes of bricks to have ready: those that were announced, plus later misses.
     target: usize,
@@ -203,7 +181,7 @@ impl BufferPool {
     /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left.
     pub(crate) fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let size = size_of(len);
-        let reused = self.state.lock().free.pop(size);
+        let reused = self.state.lock().free.take(size, false);
         let block = reused.or_else(|| Block::try_new(size, size, || {})).or_else(|| {
             // idle buffers of other sizes are memory, too
             self.release_idle();
@@ -212,7 +190,7 @@ impl BufferPool {
         Ok(self.buffer(block.ok_or(OutOfMemory(size))?, len))
     }
 
-    /// Like [`BufferPool::try_take`], for a decoded brick: a new one that is small shares its memory's pages with others.
+    /// Like [`BufferPool::try_take`], for a decoded brick: a new one that is small shares pages with others.
     pub(crate) fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let size = size_of(len);
         // a brick of less than a page comes from the allocator
@@ -225,11 +203,11 @@ impl BufferPool {
         }
     }
 
-    /// Takes a free block. If there is none, as much memory is given back of blocks that were made ahead in other sizes,
-    /// since the new block will need that.
+    /// Takes a free block. If there is none, as much memory is given back of blocks that were made ahead in other
+    /// sizes, since the new block will need that.
     fn reuse_brick(&self, size: usize) -> Option<Block> {
         let mut state = self.state.lock();
-        let found = state.free.pop(size);
+        let found = state.free.take(size, false);
         if self.ahead > 0 {
             state.brick = size;
         }
@@ -266,8 +244,8 @@ impl BufferPool {
         self.missing(room).is_some()
     }
 
-    /// Makes a block for one more brick like the last one, unless there are enough, or no `room` bytes for them. Returns
-    /// whether it did.
+    /// Makes a block for one more brick like the last one, unless there are enough, or no `room` bytes for them.
+    /// Returns whether it did.
     pub(crate) fn prefault_brick(&self, room: usize) -> bool {
         let Some(size) = self.missing(room) else { return false };
         let made = self.small_block(size).or_else(|| Block::try_new(size, STEP, thread::yield_now));
@@ -282,7 +260,8 @@ impl BufferPool {
         let mut state = self.state.lock();
         let State { free, brick, target, kept_ahead } = &mut *state;
         *kept_ahead = room.min(*target);
-        let is_enough = free.bytes_of(*brick).saturating_add(*brick) > *kept_ahead;
+        let ready = free.classes.get(brick).map_or(0, |(_, blocks)| blocks.len() * *brick);
+        let is_enough = ready.saturating_add(*brick) > *kept_ahead;
         let missing = (*brick > 0 && !is_enough).then_some(*brick);
         let removed = free.shrink(self.most(free, *kept_ahead, 0), *brick);
         drop(state);
@@ -292,7 +271,8 @@ impl BufferPool {
 
     /// Returns the bytes that the free list may hold with a block of `len` bytes.
     fn most(&self, free: &FreeList, kept_ahead: usize, len: usize) -> usize {
-        let large = LARGE_KEPT.saturating_mul(len.max(free.largest())).min(self.large_capacity);
+        let large =
+            LARGE_KEPT.saturating_mul(free.classes.keys().copied().fold(len, usize::max)).min(self.large_capacity);
         let kept = if self.capacity == 0 { 0 } else { self.capacity.max(large) };
         kept.saturating_add(kept_ahead)
     }
@@ -337,16 +317,10 @@ impl BufferPool {
         }
         let (len, mut state) = (block.len(), self.state.lock());
         let most = self.most(&state.free, state.kept_ahead, len);
-        let (removed, left) = match most.checked_sub(len) {
-            Some(most) => {
-                let removed = state.free.shrink(most, len);
-                state.free.push(block);
-                (removed, None)
-            }
-            None => (state.free.shrink(0, len), Some(block)),
-        };
+        state.free.push(block);
+        let removed = state.free.shrink(most, len);
         drop(state);
-        drop((removed, left)); // unmapping is slow: not under the lock
+        drop(removed); // unmapping is slow: not under the lock
     }
 }
 

@@ -2,9 +2,9 @@
 //! those of ordinary pages for small bricks.
 //!
 //! The kernel looks up every page of a reply when it copies it to the client, and the processor translates the address
-//! of every page that a copy touches: both are faster with huge pages. A huge page is larger than any reply, so
-//! several share it. Small bricks share a slab since the allocator would clear each, though a decoder overwrites it, and
-//! the kernel would make each page when it is first touched.
+//! of every page that a copy touches: both are faster with huge pages. A huge page is larger than any reply, so several
+//! share it. Small bricks share a slab since the allocator would clear each, though a decoder overwrites it, and the
+//! kernel would make each page when it is first touched.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -46,8 +46,8 @@ unsafe impl Send for Slab {}
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// Creates as many slots of `slot` bytes as fit into `pages` huge pages. Returns `None` if none fits or if the kernel
-    /// refuses the memory. Pages take memory from their first use on.
+    /// Creates as many slots of `slot` bytes as fit into `pages` huge pages. Returns `None` if none fits or if the
+    /// kernel refuses the memory. Pages take memory from their first use on.
     pub(super) fn of_huge_pages(pages: usize, slot: usize) -> Option<Arc<Self>> {
         let bytes = pages.checked_mul(HUGE_PAGE)?;
         let map = MmapMut::map_anon(bytes.checked_add(HUGE_PAGE)?).ok()?;
@@ -140,8 +140,8 @@ impl Drop for Slot {
 pub(super) struct SmallBlocks(Mutex<HashMap<usize, Vec<Arc<Slab>>>>);
 
 impl SmallBlocks {
-    /// Returns a block of `size` bytes with all its pages, or `None` if that is not whole pages, too large to share a slab,
-    /// or if the system has no more memory.
+    /// Returns a block of `size` bytes with all its pages, or `None` if that is not whole pages, too large to share a
+    /// slab, or if the system has no more memory.
     pub(super) fn take(self: &Arc<Self>, size: usize) -> Option<Slot> {
         let slot = match self.take_listed(size) {
             Some(slot) => slot,

@@ -9,15 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use super::hash_of;
 use crate::memory::OutOfMemory;
 
-/// Whether a call may wait for a disk or a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocking {
     /// It may not: it answers from memory or fails with [`SourceError::WouldBlock`].
     No,
-    /// It may.
     Yes,
 }
 
@@ -39,18 +36,11 @@ impl ObjectVersion {
         Self { size: metadata.size(), mtime, inode: (metadata.dev(), metadata.ino()), etag: None }
     }
 
-    /// Returns a hash of the version, never 0.
-    pub(super) fn digest(&self) -> u64 {
-        hash_of(self) | 1
-    }
-
-    /// Returns the time of the last change of the content.
     pub(crate) fn modified(&self) -> SystemTime {
         system_time(self.mtime.0, self.mtime.1)
     }
 }
 
-/// Converts seconds and nanoseconds since 1970.
 pub(super) fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
     let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
     let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -63,7 +53,6 @@ pub(crate) enum SourceError {
     /// Only with [`Blocking::No`]: the call would have to wait.
     #[error("not in memory")]
     WouldBlock,
-    /// The object ends before the bytes asked for.
     #[error("{length} bytes at {offset} are beyond the end of the file, which has {size}")]
     TooShort { offset: u64, length: u64, size: u64 },
     #[error("the file was changed while it was in use; open it again")]
@@ -117,8 +106,8 @@ pub(crate) enum NoFolder {
     Source(#[from] SourceError),
 }
 
-/// The first failure of the system, or the first change, in a folder and in all that was opened from it: those share it.
-/// What was concluded from the answers may be wrong then.
+/// The first failure of the system, or the first change, in a folder and in all that was opened from it: those share
+/// it. What was concluded from the answers may be wrong then.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstFailure(Arc<OnceLock<SourceError>>);
 

@@ -45,11 +45,8 @@ impl IndexCache {
     /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do
     /// not fit are sorted again whenever they are needed.
     pub(crate) fn new(bound: usize) -> Arc<Self> {
-        let parts = bound / 5;
-        Arc::new(Self {
-            parts: Mutex::new(LruByWeight::new(parts)),
-            sorted: Mutex::new(LruByWeight::new(bound - parts)),
-        })
+        let (parts, sorted) = (LruByWeight::new(bound / 5), LruByWeight::new(bound - bound / 5));
+        Arc::new(Self { parts: Mutex::new(parts), sorted: Mutex::new(sorted) })
     }
 
     /// Returns a number that no table has had before, for the keys of a table's parts.
@@ -76,7 +73,6 @@ impl IndexCache {
         part?.downcast().ok()
     }
 
-    /// Caches a part of a table, which weighs `bytes`.
     pub(crate) fn insert<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
         let dropped = self.parts.lock().insert(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
@@ -103,7 +99,6 @@ impl Index {
         self.length
     }
 
-    /// Returns the little-endian 64-bit number at byte `at` of the table.
     pub(crate) fn u64_at(&self, at: u64, blocking: Blocking) -> Result<u64, SourceError> {
         let mut bytes = [0; 8];
         self.read(at, &mut bytes, blocking)?;
@@ -167,8 +162,8 @@ impl Index {
     }
 
     /// Visits the numbers of the entries among `count` from entry `first` on that may be other than 0, in order and in
-    /// ranges of a few thousand, until `visit` returns `false`. The holes of the file are left out: a small file may have
-    /// larger ones than anybody can read.
+    /// ranges of a few thousand, until `visit` returns `false`. The holes of the file are left out: a small file may
+    /// have larger ones than anybody can read.
     pub(crate) fn visit_stored(
         &self,
         first: u64,
@@ -189,8 +184,8 @@ impl Index {
         Ok(())
     }
 
-    /// Visits the entries among `count` from entry `first` on that may be other than 0: each one's number and the entry,
-    /// in order, until `visit` returns `false`. Others are left out if they lie in the holes of a long part.
+    /// Visits the entries among `count` from entry `first` on that may be other than 0: each one's number and the
+    /// entry, in order, until `visit` returns `false`. Others are left out if they lie in the holes of a long part.
     pub(crate) fn scan_stored(
         &self,
         first: u64,

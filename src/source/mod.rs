@@ -1,9 +1,9 @@
 //! Reads stored bytes.
 //!
-//! A [`Tree`] is what SOURCE is: folders and objects, below one path. A [`Source`] is a set of named objects whose ranges
-//! can be read: one file, a folder of files. A missing object is an answer, not an error. A change while a source is read
-//! is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of this machine, `store`
-//! those of object stores.
+//! A [`Tree`] is what SOURCE is: folders and objects, below one path. A [`Source`] is a set of named objects whose
+//! ranges can be read: one file, a folder of files. A missing object is an answer, not an error. A change while a
+//! source is read is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of
+//! this machine, `store` those of object stores.
 
 pub(crate) mod disk_cache;
 mod error;
@@ -33,7 +33,7 @@ pub(crate) use index::{Index, IndexCache};
 pub(crate) use local::{CoarseInstant, LocalTree, MappedWindow, OpenFile, OpenFiles, raise_descriptor_limit};
 pub(crate) use origin::Origin;
 pub(crate) use permissions::Permissions;
-pub(crate) use recent_writes::{Next, RecentWrites, RefreshQueue};
+pub(crate) use recent_writes::{RecentWrites, RefreshQueue};
 pub(crate) use url::{StoreOption, StoreUrl, is_url, shown};
 
 use error::{FirstFailure, system_time};
@@ -54,7 +54,8 @@ fn new_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn hash_of(value: impl Hash) -> u64 {
+/// Returns a hash that is the same for equal values in this process.
+pub(crate) fn hash_of(value: impl Hash) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
@@ -66,8 +67,8 @@ pub(crate) trait Source: Send + Sync {
     /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError>;
 
-    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if the object
-    /// has no such metadata, or does not exist. May block.
+    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if the
+    /// object has no such metadata, or does not exist. May block.
     fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         Ok(None)
     }
@@ -85,9 +86,9 @@ pub(crate) trait Source: Send + Sync {
         false
     }
 
-    /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not exist.
-    /// Never blocks. Returns whether there was room for all of them: if not, it is to be called again when some were
-    /// read. There is always room for those that a thread is about to wait for (`awaited`).
+    /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not
+    /// exist. Never blocks. Returns whether there was room for all of them: if not, it is to be called again when some
+    /// were read. There is always room for those that a thread is about to wait for (`awaited`).
     fn will_need(&self, _ranges: &[(&str, Range<u64>)], _awaited: bool) -> bool {
         true
     }
@@ -98,8 +99,8 @@ pub(crate) trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the rights to all of it, where its files and folders are not those of the dataset; `None` if permissions are
-    /// not [asked for](Origin::permissions), or were found out with the dataset.
+    /// Returns the rights to all of it, where its files and folders are not those of the dataset; `None` if permissions
+    /// are not [asked for](Origin::permissions), or were found out with the dataset.
     fn permissions(&self) -> Option<Permissions> {
         None
     }
@@ -137,9 +138,9 @@ pub(crate) trait Folder: Source {
     /// last.
     fn is_changed(&self) -> bool;
 
-    /// Settles the rights, where permissions are [asked for](Origin::permissions): from now on a file that fewer users may
-    /// read than its folder cannot be read. Returns the rights to all that was read so far, here and in folders that were
-    /// opened from here. To be called when the dataset is open.
+    /// Settles the rights, where permissions are [asked for](Origin::permissions): from now on a file that fewer users
+    /// may read than its folder cannot be read. Returns the rights to all that was read so far, here and in folders
+    /// that were opened from here. To be called when the dataset is open.
     fn settle_permissions(&self) -> Option<Permissions> {
         None
     }
@@ -217,8 +218,8 @@ pub(crate) trait Tree: Send + Sync {
     /// Looks at SOURCE, or at the folder that it lies in, following every link: these were chosen by the user.
     fn about_base(&self, path: &Path) -> io::Result<About>;
 
-    /// Returns whether SOURCE itself is known to be gone: never in a store, where all that is below a key may be removed and
-    /// still be no mistake, and a bucket that is gone says so itself. May block.
+    /// Returns whether SOURCE itself is known to be gone: never in a store, where all that is below a key may be
+    /// removed and still be no mistake, and a bucket that is gone says so itself. May block.
     fn is_gone(&self) -> bool {
         false
     }
@@ -271,8 +272,8 @@ pub(crate) trait Place {
     /// Reads the first bytes of this file: `most`, or all if it has fewer.
     fn read_head(&self, most: u64) -> io::Result<Vec<u8>>;
 
-    /// Opens this file as a source. Should it have to be opened again later, then at `path`, the path that has led to it.
-    /// `recent` gets a record if it was written to a moment ago.
+    /// Opens this file as a source. Should it have to be opened again later, then at `path`, the path that has led to
+    /// it. `recent` gets a record if it was written to a moment ago.
     fn open_file(&self, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError>;
 
     /// Opens this folder as a source. `recent` gets a record if it, or a file that is opened in it, was written to a
@@ -284,26 +285,13 @@ pub(crate) trait Place {
 /// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers
 /// mean nothing.
 pub(crate) struct FolderProbe {
-    place: Box<dyn Place>,
+    pub(crate) place: Box<dyn Place>,
     failure: RefCell<Option<io::Error>>,
 }
 
 impl FolderProbe {
     pub(crate) fn new(place: Box<dyn Place>) -> Self {
         Self { place, failure: RefCell::default() }
-    }
-
-    pub(crate) fn about(&self) -> &About {
-        self.place.about()
-    }
-
-    /// Returns whether a look into a subfolder is a request to a server.
-    pub(crate) fn is_remote(&self) -> bool {
-        self.place.is_remote()
-    }
-
-    pub(crate) fn into_folder(self, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
-        self.place.open_folder(recent)
     }
 
     /// Takes the reason why the answers so far mean nothing, if there is one.
@@ -334,22 +322,21 @@ impl FolderProbe {
         if place.about().is_file() { self.known(place.read_head(most)) } else { None }
     }
 
-    /// Looks into a [subfolder](Place::subfolder).
-    pub(crate) fn subfolder(&self, name: &OsStr) -> Option<Self> {
-        self.known(self.place.subfolder(name)).flatten().map(Self::new)
-    }
-
-    /// Takes over what a look into a subfolder could not find out.
-    pub(crate) fn adopt_failure(&self, subfolder: &Self) {
+    /// Returns whether a [subfolder](Place::subfolder) has a property; `false` for mount points, which are not part of
+    /// the dataset and may hang. A failure of the system in it is one of this folder.
+    pub(crate) fn subfolder_is(&self, name: &OsStr, is: &dyn Fn(&Self) -> bool) -> bool {
+        let Some(subfolder) = self.known(self.place.subfolder(name)).flatten().map(Self::new) else { return false };
+        let verdict = is(&subfolder);
         if let Some(error) = subfolder.failure() {
             self.failure.replace(Some(error));
         }
+        verdict
     }
 
     /// Visits at most `most` entries, in no order, until `visit` returns `false`; of a folder of a server at most
     /// [`MOST_REMOTE`].
     pub(crate) fn visit(&self, most: usize, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) {
-        let mut left = if self.is_remote() { most.min(MOST_REMOTE) } else { most };
+        let mut left = if self.place.is_remote() { most.min(MOST_REMOTE) } else { most };
         let visited = self.place.visit(&mut |name, kind| {
             left -= 1;
             visit(name, kind) && left > 0
@@ -359,14 +346,11 @@ impl FolderProbe {
 
     /// Returns a result, and remembers an error for which the folder is not to blame.
     fn known<T>(&self, result: io::Result<T>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                if !tells_what_is_there(error.kind()) {
-                    self.failure.replace(Some(error));
-                }
-                None
+        let failed = |error: io::Error| {
+            if !tells_what_is_there(error.kind()) {
+                self.failure.replace(Some(error));
             }
-        }
+        };
+        result.map_err(failed).ok()
     }
 }

@@ -8,7 +8,6 @@ use super::disk_cache::DiskCacheOptions;
 use super::{LocalTree, StoreOption, StoreUrl, Tree, is_url};
 use crate::counters::Counters;
 
-/// SOURCE, as a user chooses it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     /// An absolute path, or a URL in the form of [`StoreUrl::path`].
@@ -17,7 +16,6 @@ pub(crate) struct Origin {
     pub(crate) follow_links: bool,
     /// Whether permissions are asked for, where SOURCE is on this machine.
     pub(crate) permissions: bool,
-    /// The options of an object store.
     pub(crate) store_options: Vec<StoreOption>,
     /// The local disk that keeps what an object store has sent.
     pub(crate) disk_cache: Option<DiskCacheOptions>,

@@ -1,9 +1,9 @@
 //! The rights to read a file or folder of this machine: its owner, its group and its mode; and the rights that are left
 //! where several files and folders count.
 //!
-//! A mount can show each of its files with one owner, one group and one mode. A file of a mount may show several files and
-//! folders, each with its own owner and access control list. A user may read what is shown only with the right to all of
-//! them; some users with that right may not.
+//! A mount can show each of its files with one owner, one group and one mode. A file of a mount may show several files
+//! and folders, each with its own owner and access control list. A user may read what is shown only with the right to
+//! all of them; some users with that right may not.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -48,7 +48,7 @@ impl Permissions {
         Self { uid: metadata.uid(), gid: metadata.gid(), mode }
     }
 
-    /// Returns the rights to a folder that shows this file: a user that may read the file may list and search the folder.
+    /// Returns the rights to a folder that shows this file: who may read the file may list and search the folder.
     pub(crate) fn as_folder(self) -> Self {
         let read = self.mode & 0o444;
         Self { mode: read | read >> 2, ..self }
@@ -59,15 +59,15 @@ impl Permissions {
         Self { mode: self.mode & 0o444 & self.mode << 2, ..self }
     }
 
-    /// Returns the rights to what lies in this folder, as far as the folder decides: all of them with the right to search.
+    /// Returns the rights to what lies in this folder, as far as the folder decides: all, with the right to search.
     pub(crate) fn beyond(self) -> Self {
         let search = self.mode & 0o111;
         Self { mode: search | search << 2, ..self }
     }
 
-    /// Returns rights that no user has without both. The owner and group are those of one of the two, or the owner is root,
-    /// which may read whatever the mode says. Where the two differ, it takes those that leave the most rights, and of equal
-    /// ones its own.
+    /// Returns rights that no user has without both. The owner and group are those of one of the two, or the owner is
+    /// root, which may read whatever the mode says. Where the two differ, it takes those that leave the most rights,
+    /// and of equal ones its own.
     pub(crate) fn restrict(self, other: Self) -> Self {
         if (self.uid, self.gid) == (other.uid, other.gid) {
             return Self { mode: self.mode & other.mode, ..self };
@@ -79,8 +79,8 @@ impl Permissions {
         candidates.rev().max_by_key(|candidate| candidate.worth()).unwrap_or(Self::NONE)
     }
 
-    /// Returns roughly how many users have rights. Those of root are worth nothing, and an owner with fewer rights than the
-    /// group is worse than no owner.
+    /// Returns roughly how many users have rights. Those of root are worth nothing, and an owner with fewer rights than
+    /// the group is worse than no owner.
     fn worth(self) -> u32 {
         let (owner, group) = (self.mode >> 6 & 0o5, self.mode >> 3 & 0o5);
         match self.uid {

@@ -16,7 +16,6 @@ use std::fs::Metadata;
 use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::error::system_time;
@@ -24,71 +23,45 @@ use crate::sync::{Condvar, Mutex};
 
 /// The age of a file at its first refresh; each further refresh is at twice the age of the one before.
 const FIRST_REFRESH: Duration = Duration::from_millis(1500);
-/// Number of refreshes.
 const REFRESHES: u32 = 6;
 /// A wait for nothing in particular.
 const LONG: Duration = Duration::from_secs(1 << 20);
-/// [`RecentWrites::due`] if nothing is due.
-const NEVER: u64 = u64::MAX;
 
 /// The refreshes that are due, of all datasets of a mount. One thread waits for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RefreshQueue {
     state: Mutex<Due>,
     changed: Condvar,
-    epoch: Instant,
     clock: WallClock,
-}
-
-/// The outcome of a wait for refreshes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The dataset of this number is due.
-    Due(u64),
-    /// None is due yet.
-    Nothing,
-    /// The queue is closed.
-    Closed,
 }
 
 #[derive(Debug, Default)]
 struct Due {
     /// By the number of the dataset.
     at: HashMap<u64, Instant>,
-    closed: bool,
     woken: bool,
 }
 
-impl Default for RefreshQueue {
-    fn default() -> Self {
-        let clock = WallClock::default();
-        Self { state: Mutex::default(), changed: Condvar::new(), epoch: Instant::now(), clock }
-    }
-}
-
 impl RefreshQueue {
-    /// Waits until a refresh is due, and removes it; no longer than `at_most`, if there is a limit, and not after
-    /// [`RefreshQueue::wake`].
-    pub(crate) fn next(&self, at_most: Option<Duration>) -> Next {
+    /// Waits until a refresh is due, removes it, and returns the number of its dataset. Waits no longer than `at_most`,
+    /// if there is a limit, and not after [`RefreshQueue::wake`]: `None` if no refresh is due then.
+    pub(crate) fn next(&self, at_most: Option<Duration>) -> Option<u64> {
         // so that it is known within a moment when the clock was set; where no file is open the next record looks
         self.clock.look(Now::get());
         let mut due = self.state.lock();
         let end = at_most.map(|at_most| Instant::now() + at_most);
         loop {
-            if due.closed {
-                return Next::Closed;
-            }
             if mem::take(&mut due.woken) {
-                return Next::Nothing;
+                return None;
             }
             let now = Instant::now();
             let first = due.at.iter().min_by_key(|(_, at)| **at).map(|(number, at)| (*number, *at));
             match first {
                 Some((number, at)) if at <= now => {
                     due.at.remove(&number);
-                    return Next::Due(number);
+                    return Some(number);
                 }
-                _ if end.is_some_and(|end| end <= now) => return Next::Nothing,
+                _ if end.is_some_and(|end| end <= now) => return None,
                 _ => {}
             }
             let until = first.map(|(_, at)| at).into_iter().chain(end).min();
@@ -102,22 +75,11 @@ impl RefreshQueue {
         self.changed.notify_all();
     }
 
-    /// Ends the wait for refreshes.
-    pub(crate) fn close(&self) {
-        self.state.lock().closed = true;
-        self.changed.notify_all();
-    }
-
     fn insert(&self, number: u64, at: Instant) {
         let mut due = self.state.lock();
-        let earliest = due.at.get(&number).map_or(at, |known| at.min(*known));
-        due.at.insert(number, earliest);
+        due.at.entry(number).and_modify(|known| *known = at.min(*known)).or_insert(at);
         drop(due);
         self.changed.notify_one();
-    }
-
-    fn nanoseconds(&self, at: Instant) -> u64 {
-        u64::try_from(at.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(NEVER - 1)
     }
 }
 
@@ -126,13 +88,12 @@ impl RefreshQueue {
 pub(crate) struct RecentWrites {
     number: u64,
     queue: Arc<RefreshQueue>,
-    /// When the next refresh is due, in nanoseconds of the queue's own time.
-    due: AtomicU64,
+    due: Mutex<Option<Instant>>,
     /// When the version was first seen, if another one was seen before: then its files are no older than that, whatever
     /// the clock of a file server says.
     first_seen: Option<Instant>,
-    /// The latest times of files that were in the future when they were seen, and when each was first seen: of the content
-    /// (mtime, which programs can set) and of the attributes (ctime).
+    /// The latest times of files that were in the future when they were seen, and when each was first seen: of the
+    /// content (mtime, which programs can set) and of the attributes (ctime).
     future: Mutex<[Option<(SystemTime, Instant)>; 2]>,
 }
 
@@ -140,7 +101,7 @@ impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
     /// of it was first seen, if another one was seen before.
     pub(crate) fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen, future: Mutex::default() })
+        Arc::new(Self { number, queue, due: Mutex::default(), first_seen, future: Mutex::default() })
     }
 
     /// Creates a record for a dataset that is never refreshed.
@@ -159,8 +120,8 @@ impl RecentWrites {
     }
 
     /// Returns how long ago a file with these times (mtime and ctime) was last written to or changed; less if that is
-    /// not known. A program that has set a time in the future has a clock that is ahead: the file is at least as old as the
-    /// time that has passed since this or a later time was first seen.
+    /// not known. A program that has set a time in the future has a clock that is ahead: the file is at least as old as
+    /// the time that has passed since this or a later time was first seen.
     fn age(&self, times: [SystemTime; 2], now: Now) -> Duration {
         let since = |at: Instant| now.monotonic.saturating_duration_since(at);
         let age = |(time, latest): (SystemTime, &mut Option<(SystemTime, Instant)>)| {
@@ -175,47 +136,38 @@ impl RecentWrites {
         bounds.into_iter().flatten().fold(age, Duration::min)
     }
 
-    /// Records that something about a file has changed that its [`ObjectVersion`](super::ObjectVersion) does not show: a
-    /// refresh is due now.
+    /// Records that something about a file has changed that its [`ObjectVersion`](super::ObjectVersion) does not show:
+    /// a refresh is due now.
     pub(crate) fn record_change(&self) {
         self.set_due(Instant::now());
     }
 
-    /// Records that a refresh failed: it is due again after this time.
-    pub(crate) fn record_failure(&self, again_after: Duration) {
-        self.set_due(Instant::now() + again_after);
-    }
-
-    /// Returns whether a refresh is due now.
     pub(crate) fn is_due(&self) -> bool {
-        let due = self.due.load(Ordering::Acquire);
-        due != NEVER && due <= self.queue.nanoseconds(Instant::now())
+        self.due.lock().is_some_and(|at| at <= Instant::now())
     }
 
-    /// Returns whether a refresh is due now or later.
     pub(crate) fn is_pending(&self) -> bool {
-        self.due.load(Ordering::Acquire) != NEVER
+        self.due.lock().is_some()
     }
 
     /// Forgets what was recorded: a refresh begins, and everything is read again.
     pub(crate) fn clear(&self) {
-        self.due.store(NEVER, Ordering::Release);
+        *self.due.lock() = None;
     }
 
     /// Queues the refresh that is due later, if there is one: the queue keeps one time for each dataset, the earliest,
     /// and has removed it.
     pub(crate) fn requeue(&self) {
-        let due = self.due.load(Ordering::Acquire);
-        if due != NEVER
-            && let Some(at) = self.queue.epoch.checked_add(Duration::from_nanos(due))
-        {
-            self.queue.insert(self.number, at);
-        }
+        let due = *self.due.lock();
+        due.into_iter().for_each(|at| self.queue.insert(self.number, at));
     }
 
-    fn set_due(&self, at: Instant) {
-        let due = self.queue.nanoseconds(at);
-        if self.due.fetch_min(due, Ordering::AcqRel) > due {
+    /// Records that a refresh is due at this time, unless one is due before.
+    pub(crate) fn set_due(&self, at: Instant) {
+        let mut due = self.due.lock();
+        if due.is_none_or(|known| known > at) {
+            *due = Some(at);
+            drop(due);
             self.queue.insert(self.number, at);
         }
     }
@@ -230,17 +182,6 @@ fn next_refresh(age: Duration) -> Option<Duration> {
 /// both of its clocks at once: a thread may have to wait in between.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Notices when the system's clock is set.
-#[derive(Debug)]
-struct WallClock(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
-    /// What both clocks said when the watch began, or when the clock had been set last.
-    reference: Now,
-    set_at: Option<Instant>,
-}
-
 /// A moment on both clocks: the one that files get their times from, and the one that nobody can set.
 #[derive(Clone, Copy, Debug)]
 struct Now {
@@ -249,15 +190,19 @@ struct Now {
 }
 
 impl Now {
-    /// Returns this moment.
     fn get() -> Self {
         Self { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 }
 
+/// Notices when the system's clock is set. Has what both clocks said when the watch began or the clock had been set
+/// last, and when it was set.
+#[derive(Debug)]
+struct WallClock(Mutex<(Now, Option<Instant>)>);
+
 impl Default for WallClock {
     fn default() -> Self {
-        Self(Mutex::new(State { reference: Now::get(), set_at: None }))
+        Self(Mutex::new((Now::get(), None)))
     }
 }
 
@@ -266,16 +211,13 @@ impl WallClock {
     /// files may be wrong by any amount, if it is more than that. A machine that was suspended looks the same.
     fn look(&self, now: Now) -> Option<Duration> {
         let mut state = self.0.lock();
-        let passed = now.monotonic.saturating_duration_since(state.reference.monotonic);
-        let expected = state.reference.wall.checked_add(passed);
-        let error = expected.map(|expected| match now.wall.duration_since(expected) {
-            Ok(ahead) => ahead,
-            Err(behind) => behind.duration(),
-        });
-        if error.is_none_or(|error| error > TOLERANCE) {
-            *state = State { reference: now, set_at: Some(now.monotonic) };
+        let (reference, set_at) = &mut *state;
+        let passed = now.monotonic.saturating_duration_since(reference.monotonic);
+        let off_by = |expected| now.wall.duration_since(expected).unwrap_or_else(|behind| behind.duration());
+        if reference.wall.checked_add(passed).map(off_by).is_none_or(|error| error > TOLERANCE) {
+            (*reference, *set_at) = (now, Some(now.monotonic));
         }
-        state.set_at.map(|at| now.monotonic.saturating_duration_since(at))
+        set_at.map(|at| now.monotonic.saturating_duration_since(at))
     }
 }
 
@@ -368,16 +310,14 @@ mod tests {
         b.record_change();
         assert!(b.is_due() && a.is_pending());
         let long = Duration::from_secs(60);
-        assert_eq!(queue.next(Some(long)), Next::Due(8));
-        assert_eq!(queue.next(Some(ms(1))), Next::Nothing);
-        assert_eq!(queue.next(Some(long)), Next::Due(7), "after a wait");
+        assert_eq!(queue.next(Some(long)), Some(8));
+        assert_eq!(queue.next(Some(ms(1))), None);
+        assert_eq!(queue.next(Some(long)), Some(7), "after a wait");
         assert!(a.is_due());
         a.clear();
         assert!(!a.is_due() && !a.is_pending() && queue.state.lock().at.is_empty());
         queue.wake();
-        assert_eq!((queue.next(None), queue.next(Some(ms(1)))), (Next::Nothing, Next::Nothing), "woken once");
-        queue.close();
-        assert_eq!(queue.next(None), Next::Closed);
+        assert_eq!((queue.next(None), queue.next(Some(ms(1)))), (None, None), "woken once");
     }
 
     #[test]
@@ -385,15 +325,15 @@ mod tests {
         let queue = Arc::<RefreshQueue>::default();
         let recent = RecentWrites::new(7, Arc::clone(&queue), None);
         recent.requeue();
-        assert_eq!(queue.next(Some(ms(1))), Next::Nothing);
+        assert_eq!(queue.next(Some(ms(1))), None);
         recent.record_change();
         // somebody else refreshes before the queue gives the number out
         recent.clear();
         recent.set_due(Instant::now() + ms(200));
-        assert_eq!(queue.next(Some(ms(1))), Next::Due(7));
+        assert_eq!(queue.next(Some(ms(1))), Some(7));
         assert!(!recent.is_due());
         recent.requeue();
-        assert_eq!(queue.next(Some(Duration::from_secs(60))), Next::Due(7));
+        assert_eq!(queue.next(Some(Duration::from_secs(60))), Some(7));
         assert!(recent.is_due());
     }
 

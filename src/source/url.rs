@@ -7,7 +7,6 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What kind of store a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {
     S3,
@@ -70,10 +69,7 @@ pub(crate) fn shown(source: &Path) -> PathBuf {
     if !is_url(source) {
         return source.to_owned();
     }
-    match StoreUrl::parse(source) {
-        Ok(url) => url.path(),
-        Err(_) => PathBuf::from("the URL"),
-    }
+    StoreUrl::parse(source).map_or_else(|_| PathBuf::from("the URL"), |url| url.path())
 }
 
 impl StoreUrl {

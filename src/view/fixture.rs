@@ -66,7 +66,7 @@ pub(crate) fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
     OpenDataset {
         name: "north.zgy".into(),
         path: "north.zgy".into(),
-        stamp: ObjectVersion { size: 0, mtime: (0, 0), inode: (0, 0), etag: None },
+        version: ObjectVersion { size: 0, mtime: (0, 0), inode: (0, 0), etag: None },
         size: None,
         format,
         dataset: Box::new(layers),

@@ -189,7 +189,7 @@ fn histogram(histogram: &Histogram) -> Value {
 }
 
 fn source(open: &OpenDataset) -> Value {
-    let (seconds, nanoseconds) = open.stamp.mtime;
+    let (seconds, nanoseconds) = open.version.mtime;
     json!({"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
 }
 

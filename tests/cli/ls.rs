@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use volfs::internals::{CachedRange, fill_disk_cache};
+use volfs::internals::fill_disk_cache;
 
 use super::{demo, output, run, zgy};
 use crate::support::{damaged, fixtures, numbers, one_line_of_failure, source_with, test_data, text, volfs, wait_for};
@@ -126,12 +126,8 @@ fn a_cache_is_shown_checked_and_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("cache");
     let names = [0, 1, 2, 3, 4].map(|n| format!("lod0/{n}"));
-    let north = names.iter().map(|name| CachedRange {
-        object: ["s3://bucket", "surveys/north", name, "etag"],
-        offset: 0,
-        bytes: vec![1; 10_000],
-    });
-    let south = CachedRange { object: ["az://other", "south.zgy", "", "7"], offset: 4096, bytes: vec![1; 1 << 20] };
+    let north = names.iter().map(|name| (["s3://bucket", "surveys/north", name, "etag"], 0, vec![1; 10_000]));
+    let south = (["az://other", "south.zgy", "", "7"], 4096, vec![1; 1 << 20]);
     fill_disk_cache(&dir, 64 << 20, north.chain([south]));
 
     let json = |arguments: &[&str]| -> Value { serde_json::from_slice(&output("cache", arguments, &dir)).unwrap() };

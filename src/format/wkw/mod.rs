@@ -180,8 +180,8 @@ static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
 /// cannot be read counts: opening the dataset then gives the reason.
 fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
     let description = folder.find(FILE).filter(|found| found.about().is_file())?;
-    let stamp = description.about().version;
-    if let Some(verdict) = VERDICTS.lock().get(&stamp) {
+    let version = description.about().version;
+    if let Some(verdict) = VERDICTS.lock().get(&version) {
         return Some(*verdict);
     }
     let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
@@ -189,7 +189,7 @@ fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
         Ok(Err(_)) => true,
         Err(_) => return Some(true),
     };
-    VERDICTS.lock().put(stamp, verdict);
+    VERDICTS.lock().put(version, verdict);
     Some(verdict)
 }
 

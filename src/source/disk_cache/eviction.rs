@@ -10,7 +10,6 @@ use crate::sync::Mutex;
 /// How many ranges that begin before a byte are looked at to find one that holds it.
 const LOOKED_AT: usize = 16;
 
-/// Ticks of last use in a second.
 const RATE: i64 = 32;
 /// Files that were last used earlier than this before the process began count as equally old.
 const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -18,7 +17,7 @@ const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
 const LATE: u32 = 600 * RATE as u32;
 const LATEST: u32 = u32::MAX - 1;
 /// The tick of a file that is damaged and cannot be removed: it takes its space, and is never read.
-const DAMAGED: u32 = u32::MAX;
+pub(super) const DAMAGED: u32 = u32::MAX;
 
 /// Converts times into ticks of 1/32 s, which last for three years.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +32,6 @@ impl LastUsed {
         Self { start: i64::try_from(start.as_secs()).unwrap_or(0) }
     }
 
-    /// Returns the tick of a time in seconds and nanoseconds since 1970.
     pub(super) fn tick(self, (seconds, nanoseconds): (i64, i64)) -> u32 {
         let part = nanoseconds / (1_000_000_000 / RATE);
         let ticks = seconds.saturating_sub(self.start).saturating_mul(RATE).saturating_add(part);
@@ -97,7 +95,6 @@ struct Entry {
     object: u64,
     offset: u64,
     length: u32,
-    /// The tick of last use.
     used: u32,
 }
 
@@ -127,7 +124,6 @@ impl Index {
         Self { shards, bytes: AtomicU64::new(0), files: AtomicU64::new(0), clock: LastUsed::new() }
     }
 
-    /// Returns what all files together take.
     pub(super) fn amount(&self) -> Amount {
         Amount { bytes: self.bytes.load(Relaxed), files: self.files.load(Relaxed) }
     }
@@ -137,7 +133,6 @@ impl Index {
         self.files.fetch_sub(1, Relaxed);
     }
 
-    /// Adds a file; `false` if it was there.
     pub(super) fn insert(&self, range: StoredRange, used: u32) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Err(at) = shard.position(&range) else { return false };
@@ -151,7 +146,6 @@ impl Index {
         true
     }
 
-    /// Removes a file; `false` if it was not there.
     pub(super) fn remove(&self, range: StoredRange) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Ok(at) = shard.position(&range) else { return false };
@@ -160,15 +154,7 @@ impl Index {
         true
     }
 
-    /// Notes that a file is damaged and cannot be removed.
-    pub(super) fn keep_damaged(&self, range: StoredRange) {
-        let mut shard = self.shards[range.shard()].lock();
-        if let Ok(at) = shard.position(&range) {
-            shard.entries[at].used = DAMAGED;
-        }
-    }
-
-    /// Notes that a file is used, and returns when it was used before.
+    /// Notes that a file is used now, or is [`DAMAGED`], and returns when it was used before.
     pub(super) fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
         let mut shard = self.shards[range.shard()].lock();
         let at = shard.position(&range).ok()?;

@@ -9,7 +9,7 @@
 use std::fs::{DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use thiserror::Error;
 
-use super::eviction::{Index, LastUsed};
+use super::eviction::{DAMAGED, Index, LastUsed};
 use super::format::{self, CacheKey, StoredRange, Unread, read_shard_name, shard, shard_before, shard_name};
 use crate::logging::warn_seldom;
 use crate::safe_open::{self, OpenError};
@@ -41,8 +41,8 @@ const WRITERS: &str = "writers";
 /// Folders that file systems make in their top folder.
 const ALLOWED: &[&str] = &["lost+found"];
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// How often a folder is made that is removed before it is locked, and how often a read begins anew since a file that the
-/// index has is gone.
+/// How often a folder is made that is removed before it is locked, and how often a read begins anew since a file that
+/// the index has is gone.
 const TRIES: usize = 16;
 const READ_TRIES: usize = 4;
 /// Seconds after which a folder surely gets another time when it changes.
@@ -73,10 +73,9 @@ impl DiskCacheError {
     }
 }
 
-/// The folder of a disk cache, held open.
 #[derive(Debug)]
 pub(super) struct CacheFolder {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
 }
 
@@ -137,7 +136,7 @@ impl CacheFolder {
 
     /// Refuses a folder with files in it. Another process may be about to write its marker.
     fn check_empty(&self) -> Result<(), DiskCacheError> {
-        let names = self.names(".").map_err(|error| DiskCacheError::io("list", &self.path, error))?;
+        let names = names(&self.fd, ".").map_err(|error| DiskCacheError::io("list", &self.path, error))?;
         let is_allowed = |name: &&str| ALLOWED.contains(name) || name.starts_with(".volfs-tag-");
         match names.iter().map(String::as_str).find(|name| !is_allowed(name)) {
             Some(TAG) if self.has_tag()? => Ok(()),
@@ -149,23 +148,18 @@ impl CacheFolder {
     fn write_tag(&self) -> io::Result<()> {
         let temporary = format!(".volfs-tag-{}-{:x}", process::id(), random());
         let text = format!("{SIGNATURE}\n{OURS}{HELP}\n");
-        write_whole(self.as_fd(), &temporary, &[text.as_bytes()], || renameat(&self.fd, &temporary, &self.fd, TAG))
+        write_whole(&self.fd, &temporary, &[text.as_bytes()], || renameat(&self.fd, &temporary, &self.fd, TAG))
     }
 
-    fn names(&self, below: &str) -> rustix::io::Result<Vec<String>> {
-        names(openat(&self.fd, below, FOLDER | OFlags::NOFOLLOW, Mode::empty())?.as_fd())
-    }
-
-    /// Returns the numbers of the folders of files that there are.
     pub(super) fn shards(&self) -> rustix::io::Result<Vec<usize>> {
-        let mut shards: Vec<usize> = self.names(".")?.iter().filter_map(|name| read_shard_name(name)).collect();
+        let mut shards: Vec<usize> = names(&self.fd, ".")?.iter().filter_map(|name| read_shard_name(name)).collect();
         shards.sort_unstable();
         Ok(shards)
     }
 
     /// Returns the files of a folder, in order, and how many names in it are not of files of ours.
     pub(super) fn files(&self, shard: usize) -> rustix::io::Result<(Vec<StoredRange>, usize)> {
-        let names = match self.names(&shard_name(shard)) {
+        let names = match names(&self.fd, &shard_name(shard)) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok((Vec::new(), 0)),
             names => names?,
         };
@@ -175,13 +169,8 @@ impl CacheFolder {
         Ok((files, foreign))
     }
 
-    fn modified(&self, shard: usize) -> Option<(i64, i64)> {
-        statat(&self.fd, shard_name(shard), AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(modified)
-    }
-
-    fn used(&self, range: StoredRange) -> Option<(i64, i64)> {
-        let stat = statat(&self.fd, range.path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| modified(&stat))
+    fn stat(&self, path: &str) -> Option<Stat> {
+        statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Removes the file of a range. That it is gone already is no failure.
@@ -195,26 +184,21 @@ impl CacheFolder {
     }
 }
 
-impl AsFd for CacheFolder {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-/// Returns the names in an open folder, but `.` and `..`. Names that are not UTF-8 are none of ours, and are left out.
-fn names(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
+/// Returns the names in a folder, but `.` and `..`. Names that are not UTF-8 are none of ours, and are left out.
+fn names(at: &OwnedFd, folder: &str) -> rustix::io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    // always another descriptor, since one has a position in the list that all threads would share
+    for entry in Dir::new(openat(at, folder, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)? {
         let entry = entry?;
         names.extend(entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")).map(str::to_owned));
     }
     Ok(names)
 }
 
-/// Writes a file under a temporary name, and has it renamed to its place. Nothing is left of it if that fails, as far as the
-/// system allows it.
+/// Writes a file under a temporary name, and has it renamed to its place. Nothing is left of it if that fails, as far
+/// as the system allows it.
 fn write_whole(
-    folder: BorrowedFd,
+    folder: &OwnedFd,
     temporary: &str,
     parts: &[&[u8]],
     rename: impl FnOnce() -> rustix::io::Result<()>,
@@ -233,14 +217,13 @@ fn modified(stat: &Stat) -> (i64, i64) {
     (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
 }
 
-/// Returns a number that no other process has.
 fn random() -> u64 {
     RandomState::new().hash_one(process::id())
 }
 
-/// Where a process puts files that it has not yet written as a whole: a folder below `writers`, with a lock that ends with
-/// the process. Numbers of processes would not tell processes apart, since each container has its own numbers. The folder
-/// is removed when this is dropped.
+/// Where a process puts files that it has not yet written as a whole: a folder below `writers`, with a lock that ends
+/// with the process. Numbers of processes would not tell processes apart, since each container has its own numbers. The
+/// folder is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct WriterFolder {
     parent: OwnedFd,
@@ -252,15 +235,15 @@ pub(super) struct WriterFolder {
 impl WriterFolder {
     /// Makes a folder in `writers` of the cache's folder, and removes those of processes that have ended.
     pub(super) fn create(cache: &CacheFolder) -> rustix::io::Result<Self> {
-        let parent = openat(cache, WRITERS, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
-        remove_dead(parent.as_fd());
+        let parent = openat(&cache.fd, WRITERS, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        remove_dead(&parent);
         for _ in 0..TRIES {
             let name = format!("{}-{:x}", process::id(), random());
             mkdirat(&parent, &name, Mode::RWXU)?;
             let Ok(fd) = openat(&parent, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
             // where the file system has no locks, no other process can take this one for dead either
             let locked = flock(&fd, FlockOperation::NonBlockingLockExclusive);
-            if locked != Err(Errno::WOULDBLOCK) && is_same(parent.as_fd(), &name, fd.as_fd()) {
+            if locked != Err(Errno::WOULDBLOCK) && is_same(&parent, &name, &fd) {
                 return Ok(Self { parent, fd, name, files: AtomicU64::new(0) });
             }
         }
@@ -271,9 +254,9 @@ impl WriterFolder {
     pub(super) fn write(&self, to: &CacheFolder, key: &CacheKey, range: StoredRange, bytes: &[u8]) -> io::Result<()> {
         // a name that was never used before
         let (name, path) = (self.files.fetch_add(1, Relaxed).to_string(), range.path());
-        let rename = || renameat(&self.fd, &name, to, &path);
-        write_whole(self.as_fd(), &name, &[&format::header(key, range, bytes), bytes], || match rename() {
-            Err(Errno::NOENT) => match mkdirat(to, shard_name(range.shard()), Mode::RWXU) {
+        let rename = || renameat(&self.fd, &name, &to.fd, &path);
+        write_whole(&self.fd, &name, &[&format::header(key, range, bytes), bytes], || match rename() {
+            Err(Errno::NOENT) => match mkdirat(&to.fd, shard_name(range.shard()), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => rename(),
                 error => error,
             },
@@ -284,9 +267,7 @@ impl WriterFolder {
     /// Returns when others last came or went, if none is there.
     pub(super) fn alone_since(&self) -> Option<(i64, i64)> {
         let changed = self.changed()?;
-        // another descriptor, since this one has a position in the list that all threads would share
-        let fd = openat(&self.parent, ".", FOLDER, Mode::empty()).ok()?;
-        names(fd.as_fd()).ok()?.iter().all(|name| *name == self.name).then_some(changed)
+        names(&self.parent, ".").ok()?.iter().all(|name| *name == self.name).then_some(changed)
     }
 
     fn changed(&self) -> Option<(i64, i64)> {
@@ -294,38 +275,31 @@ impl WriterFolder {
     }
 }
 
-impl AsFd for WriterFolder {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
 impl Drop for WriterFolder {
     fn drop(&mut self) {
-        remove_folder(self.parent.as_fd(), &self.name, self.fd.as_fd());
+        remove_folder(&self.parent, &self.name, &self.fd);
     }
 }
 
-fn remove_dead(writers: BorrowedFd) {
-    let all = openat(writers, ".", FOLDER, Mode::empty()).and_then(|fd| names(fd.as_fd())).unwrap_or_default();
-    for name in all {
+fn remove_dead(writers: &OwnedFd) {
+    for name in names(writers, ".").unwrap_or_default() {
         let Ok(fd) = openat(writers, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
-        if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() && is_same(writers, &name, fd.as_fd()) {
-            remove_folder(writers, &name, fd.as_fd());
+        if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() && is_same(writers, &name, &fd) {
+            remove_folder(writers, &name, &fd);
         }
     }
 }
 
 /// Removes a folder and the files in it. What cannot be removed is left for the next process.
-fn remove_folder(parent: BorrowedFd, name: &str, folder: BorrowedFd) {
-    for file in names(folder).unwrap_or_default() {
+fn remove_folder(parent: &OwnedFd, name: &str, folder: &OwnedFd) {
+    for file in names(folder, ".").unwrap_or_default() {
         let _ = unlinkat(folder, &file, AtFlags::empty());
     }
     let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
 }
 
 /// Returns whether a name is still that of an open folder.
-fn is_same(parent: BorrowedFd, name: &str, folder: BorrowedFd) -> bool {
+fn is_same(parent: &OwnedFd, name: &str, folder: &OwnedFd) -> bool {
     let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
     let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(identity);
     matches!((named, fstat(folder).map(identity)), (Ok(a), Ok(b)) if a == b)
@@ -334,13 +308,10 @@ fn is_same(parent: BorrowedFd, name: &str, folder: BorrowedFd) -> bool {
 /// What a disk cache of this process has done since it was opened, and what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskCacheStatistics {
-    /// Ranges that were read from it, and their bytes.
     pub(crate) hits: u64,
     pub(crate) hit_bytes: u64,
-    /// Ranges that it did not have, and their bytes.
     pub(crate) misses: u64,
     pub(crate) missed_bytes: u64,
-    /// Bytes of the objects that were written to it.
     pub(crate) written_bytes: u64,
     /// Ranges that were not written, since the disk is slow, full, or cannot be written to.
     pub(crate) dropped: u64,
@@ -372,17 +343,15 @@ impl Files {
     pub(super) fn read(&self, key: &CacheKey, offset: u64, out: &mut [u8]) -> bool {
         let Some(end) = offset.checked_add(out.len() as u64) else { return false };
         for _ in 0..READ_TRIES {
-            let Some(ranges) = self.index.cover(key.digest, offset, end) else {
-                if self.look_again(key.digest, offset, out.len()) {
-                    continue;
-                }
-                return false;
-            };
-            match self.read_ranges(key, &ranges, offset, out) {
-                Ok(()) => return true,
-                Err(Unread::Failed(_)) => return false,
-                // the index no longer has it
-                Err(Unread::Absent | Unread::Bad) => {}
+            match self.index.cover(key.digest, offset, end) {
+                Some(ranges) => match self.read_ranges(key, &ranges, offset, out) {
+                    Ok(()) => return true,
+                    Err(Unread::Failed(_)) => return false,
+                    // the index no longer has it
+                    Err(Unread::Absent | Unread::Bad) => {}
+                },
+                None if self.look_again(key.digest, offset, out.len()) => {}
+                None => return false,
             }
         }
         false
@@ -408,7 +377,7 @@ impl Files {
     }
 
     fn read_range(&self, key: &CacheKey, range: StoredRange, from: usize, out: &mut [u8]) -> Result<(), Unread> {
-        let file = range.read(&self.folder, key, from, out).inspect_err(|unread| match unread {
+        let file = range.read(&self.folder.fd, key, from, out).inspect_err(|unread| match unread {
             Unread::Absent => drop(self.index.remove(range)),
             Unread::Bad => self.drop_bad(range),
             Unread::Failed(error) => {
@@ -420,7 +389,7 @@ impl Files {
             // on a file system that does not allow it, the file counts as older after a restart
             let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-            let _ = futimens(file.as_fd(), &Timestamps { last_access: omitted, last_modification: now });
+            let _ = futimens(&file, &Timestamps { last_access: omitted, last_modification: now });
         }
         Ok(())
     }
@@ -434,7 +403,7 @@ impl Files {
                 format!("removed a damaged file of the disk cache: {}", place.display())
             }
             Err(error) => {
-                self.index.keep_damaged(range);
+                self.index.touch(range, DAMAGED);
                 format!("a file of the disk cache is damaged, and cannot be removed: {}: {error}", place.display())
             }
         });
@@ -455,14 +424,15 @@ impl Files {
 
     /// Returns the tick at which a file was last used, from its time; `None` if it is not there.
     fn used(&self, range: StoredRange) -> Option<u32> {
-        self.folder.used(range).map(|time| self.index.clock.tick(time))
+        let stat = self.folder.stat(&range.path())?;
+        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| self.index.clock.tick(modified(&stat)))
     }
 
     /// Adds the files of a folder that the index does not have, if the folder has changed since the last time; `true`
-    /// if there is one. With `all` looks in any case, and removes files from the index that the folder does not have: only
-    /// for the thread that writes, since what is written in the meantime would be forgotten.
+    /// if there is one. With `all` looks in any case, and removes files from the index that the folder does not have:
+    /// only for the thread that writes, since what is written in the meantime would be forgotten.
     pub(super) fn list(&self, shard: usize, all: bool) -> bool {
-        let modified = self.folder.modified(shard);
+        let modified = self.folder.stat(&shard_name(shard)).as_ref().map(modified);
         if !all && (modified.is_none() || modified == self.index.listed(shard)) {
             return false;
         }

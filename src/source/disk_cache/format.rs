@@ -32,8 +32,8 @@ const CHECKED: usize = 12;
 const IDENTITY: usize = 32;
 /// Bytes of a file that hold all of the header but the checksums of the blocks.
 const OPENING: u64 = 4096;
-/// The most bytes of an identity: with the fixed part of the header it is less than 4 KiB. Objects with longer names are
-/// not cached.
+/// The most bytes of an identity: with the fixed part of the header it is less than 4 KiB. Objects with longer names
+/// are not cached.
 pub(super) const MAX_IDENTITY: usize = 4000;
 /// Bytes of a file that have one checksum, so that a part of the file can be read.
 pub(super) const BLOCK: usize = 64 << 10;
@@ -44,7 +44,6 @@ pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 12;
 /// Ranges of one object that begin in the same piece of this many bytes (a power of two) are in the same folder.
 const REGION_BITS: u32 = 26;
-/// File systems allocate space in units of so many bytes.
 const UNIT: u64 = 4096;
 
 /// How a file of the cache is opened. NONBLOCK: a pipe that others put there must not be waited for.
@@ -61,9 +60,9 @@ pub(crate) struct CacheKey {
 }
 
 impl CacheKey {
-    /// Makes the key of the object `object` of a dataset, or of its only object if that is empty. `store` names the bucket
-    /// and where it is, `version` changes whenever the object does. None of them may hold a secret: they are written to
-    /// disk.
+    /// Makes the key of the object `object` of a dataset, or of its only object if that is empty. `store` names the
+    /// bucket and where it is, `version` changes whenever the object does. None of them may hold a secret: they are
+    /// written to disk.
     pub(crate) fn new(store: &str, dataset: &str, object: &str, version: &str) -> Self {
         let names = [store, dataset, object, version];
         // a name too long for its length is too long to be cached
@@ -85,8 +84,8 @@ impl CacheKey {
     }
 }
 
-/// A hash of 64 bits that is the same in every version of the program: FNV-1a, and the last step of MurmurHash3, so that
-/// all bits depend on all.
+/// A hash of 64 bits that is the same in every version of the program: FNV-1a, and the last step of MurmurHash3, so
+/// that all bits depend on all.
 pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     let fnv = bytes
         .iter()
@@ -141,8 +140,8 @@ impl StoredRange {
         (self.length as usize).div_ceil(BLOCK)
     }
 
-    /// Fills `out` with a part of the range, from its byte `from` on, and returns the open file. If that fails, `out` may be
-    /// overwritten.
+    /// Fills `out` with a part of the range, from its byte `from` on, and returns the open file. If that fails, `out`
+    /// may be overwritten.
     pub(super) fn read(self, folder: impl AsFd, key: &CacheKey, from: usize, out: &mut [u8]) -> Result<File, Unread> {
         let file = openat(folder, self.path(), READ, Mode::empty()).map_err(|error| match error {
             Errno::NOENT => Unread::Absent,
@@ -183,7 +182,6 @@ fn description(key: &CacheKey, range: StoredRange) -> Vec<u8> {
     [&(length as u32).to_le_bytes()[..], numbers.as_flattened(), &key.identity].concat()
 }
 
-/// Returns what the file of a range has before its `bytes`.
 pub(super) fn header(key: &CacheKey, range: StoredRange, bytes: &[u8]) -> Vec<u8> {
     let mut checked = description(key, range);
     bytes.chunks(BLOCK).for_each(|block| checked.extend(crc32(block).to_le_bytes()));
@@ -205,8 +203,8 @@ pub(super) enum Unread {
     Failed(Errno),
 }
 
-/// Returns the store and the dataset of the file of a range, of which only the name is known, if it is a file of the cache
-/// of `size` bytes. With `check` all of it is read, and its checksums have to be right.
+/// Returns the store and the dataset of the file of a range, of which only the name is known, if it is a file of the
+/// cache of `size` bytes. With `check` all of it is read, and its checksums have to be right.
 pub(super) fn names_of(file: &File, size: u64, range: StoredRange, check: bool) -> Option<(String, String)> {
     let mut opening = Vec::new();
     file.take(OPENING).read_to_end(&mut opening).ok()?;
@@ -218,8 +216,8 @@ pub(super) fn names_of(file: &File, size: u64, range: StoredRange, check: bool) 
     (is_ours && (!check || try_zeroed(range.length as usize).is_ok_and(is_good))).then_some(names)
 }
 
-/// Reads the header of a file, and a part of its range by the blocks that the part lies in: all checksums of these have to
-/// be right. Blocks that are wanted whole are read into `out`.
+/// Reads the header of a file, and a part of its range by the blocks that the part lies in: all checksums of these have
+/// to be right. Blocks that are wanted whole are read into `out`.
 fn read_part(file: &File, key: &CacheKey, range: StoredRange, from: usize, out: &mut [u8]) -> Result<(), Unread> {
     let description = description(key, range);
     let mut header = vec![0; CHECKED + description.len() + 4 * range.blocks()];

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use super::files::{CacheFolder, DiskCacheError, WriterFolder};
 use super::format::{READ, StoredRange, names_of, shard_name};
 
-/// Bad files that are named.
 const NAMED: usize = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,9 +29,7 @@ pub(crate) struct Inspection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) files: u64,
-    /// The sum of their sizes.
     pub(crate) bytes: u64,
-    /// The oldest and the newest time of last use.
     pub(crate) oldest: Option<SystemTime>,
     pub(crate) newest: Option<SystemTime>,
 }
@@ -46,7 +43,6 @@ impl Kept {
     }
 }
 
-/// What was removed from a disk cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cleared {
     pub(crate) files: u64,
@@ -55,8 +51,8 @@ pub(crate) struct Cleared {
     pub(crate) foreign: u64,
 }
 
-/// Looks at all files of the cache in a folder; with `check` reads them whole and compares their checksums. `progress` gets
-/// the number of files so far, and may return `false` to end it.
+/// Looks at all files of the cache in a folder; with `check` reads them whole and compares their checksums. `progress`
+/// gets the number of files so far, and may return `false` to end it.
 pub(crate) fn inspect(
     dir: &Path,
     check: bool,
@@ -88,7 +84,7 @@ impl Inspection {
     }
 
     fn look_at(&mut self, folder: &CacheFolder, range: StoredRange, check: bool) {
-        let file = match openat(folder, range.path(), READ, Mode::empty()) {
+        let file = match openat(&folder.fd, range.path(), READ, Mode::empty()) {
             // evicted in the meantime
             Err(Errno::NOENT) => return,
             file => file.map(File::from),
@@ -120,13 +116,13 @@ pub(crate) fn clear(dir: &Path) -> Result<Cleared, DiskCacheError> {
         let (files, foreign) = folder.files(shard).map_err(failed)?;
         cleared.foreign = cleared.foreign.saturating_add(foreign as u64);
         for range in files {
-            let size = statat(&folder, range.path(), AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_size);
+            let size = statat(&folder.fd, range.path(), AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_size);
             folder.remove(range).map_err(failed)?;
             cleared.files += 1;
             cleared.bytes = cleared.bytes.saturating_add(u64::try_from(size).unwrap_or(0));
         }
         // one that is not empty stays
-        let _ = unlinkat(&folder, shard_name(shard), AtFlags::REMOVEDIR);
+        let _ = unlinkat(&folder.fd, shard_name(shard), AtFlags::REMOVEDIR);
     }
     Ok(cleared)
 }

@@ -14,8 +14,6 @@ mod eviction;
 mod files;
 mod format;
 mod inspect;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +32,6 @@ use writer::{Put, WriteQueue, Writer};
 /// How long the end of a cache waits for what is still to be written.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Where a disk cache is, and how much it may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DiskCacheOptions {
     /// The folder, as an absolute path.
@@ -106,12 +103,11 @@ impl DiskCache {
             return;
         }
         let put = Put { key: key.clone(), range, bytes: Box::new(bytes) };
-        if !is_good || !self.queue.push(put, size) {
+        if !is_good || !self.queue.push(put) {
             self.files.statistics.lock().dropped += 1;
         }
     }
 
-    /// Returns what it has done so far, and what it holds.
     pub(crate) fn statistics(&self) -> DiskCacheStatistics {
         let amount = self.files.index.amount();
         DiskCacheStatistics { bytes: amount.bytes, files: amount.files, ..*self.files.statistics.lock() }
@@ -121,8 +117,11 @@ impl DiskCache {
 impl Drop for DiskCache {
     fn drop(&mut self) {
         self.queue.close();
-        if !self.queue.wait_for_end(CLOSING) {
+        if !self.queue.wait_for(CLOSING, |state| state.ended) {
             log::warn!("the disk cache {} does not answer", self.files.folder.path.display());
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

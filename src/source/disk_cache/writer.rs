@@ -30,12 +30,6 @@ pub(super) struct Put {
     pub(super) bytes: Box<dyn AsRef<[u8]> + Send>,
 }
 
-enum Next {
-    Write(Put),
-    Nothing,
-    End,
-}
-
 /// A queue that is bounded in bytes; `push` never blocks.
 #[derive(Default)]
 pub(super) struct WriteQueue {
@@ -44,14 +38,14 @@ pub(super) struct WriteQueue {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     puts: VecDeque<Put>,
-    /// The ranges that are queued or being written.
     known: HashSet<StoredRange>,
     bytes: usize,
     off_until: Option<Instant>,
     closed: bool,
-    ended: bool,
+    /// Whether the thread that writes has ended.
+    pub(super) ended: bool,
 }
 
 impl WriteQueue {
@@ -61,9 +55,10 @@ impl WriteQueue {
         changed
     }
 
-    /// Adds bytes to write, of which there are `size`, unless the range is queued already. Returns `false` if there is no
-    /// room for them, or nothing is written for now.
-    pub(super) fn push(&self, put: Put, size: usize) -> bool {
+    /// Adds bytes to write, unless the range is queued already. Returns `false` if there is no room for them, or
+    /// nothing is written for now.
+    pub(super) fn push(&self, put: Put) -> bool {
+        let size = put.range.length as usize;
         self.change(|state| {
             if state.known.contains(&put.range) {
                 return true;
@@ -79,24 +74,21 @@ impl WriteQueue {
         })
     }
 
-    /// Returns what is to be written next; waits for it if `wait` is set. [`WriteQueue::done`] has to follow.
-    fn next(&self, wait: bool) -> Next {
+    /// Returns what is to be written next, if anything, and waits for it if `wait` is set; `None` at the end.
+    /// [`WriteQueue::done`] has to follow.
+    fn next(&self, wait: bool) -> Option<Option<Put>> {
         let mut state = self.state.lock();
-        loop {
-            match state.puts.pop_front() {
-                Some(put) => return Next::Write(put),
-                None if state.closed => return Next::End,
-                None if !wait => return Next::Nothing,
-                None => self.changed.wait(&mut state),
-            }
+        while wait && state.puts.is_empty() && !state.closed {
+            self.changed.wait(&mut state);
         }
+        let put = state.puts.pop_front();
+        (put.is_some() || !state.closed).then_some(put)
     }
 
-    /// Notes that a range of so many bytes is no longer queued.
-    fn done(&self, range: StoredRange, size: usize) {
+    fn done(&self, range: StoredRange) {
         self.change(|state| {
             state.known.remove(&range);
-            state.bytes = state.bytes.saturating_sub(size);
+            state.bytes = state.bytes.saturating_sub(range.length as usize);
         });
     }
 
@@ -104,11 +96,11 @@ impl WriteQueue {
     fn turn_off(&self, time: Duration) -> usize {
         let dropped = self.change(|state| {
             state.off_until = Instant::now().checked_add(time);
+            state.bytes = 0;
             let dropped = std::mem::take(&mut state.puts);
             for put in &dropped {
                 state.known.remove(&put.range);
             }
-            state.bytes = 0;
             dropped
         });
         dropped.len()
@@ -122,12 +114,8 @@ impl WriteQueue {
         self.state.lock().closed
     }
 
-    /// Waits until the thread that writes has ended; `false` if that takes longer than `limit`.
-    pub(super) fn wait_for_end(&self, limit: Duration) -> bool {
-        self.wait_for(limit, |state| state.ended)
-    }
-
-    fn wait_for(&self, limit: Duration, condition: impl Fn(&State) -> bool) -> bool {
+    /// Waits until a condition holds; `false` if that takes longer than `limit`.
+    pub(super) fn wait_for(&self, limit: Duration, condition: impl Fn(&State) -> bool) -> bool {
         let began = Instant::now();
         let mut state = self.state.lock();
         while !condition(&state) {
@@ -146,8 +134,8 @@ pub(super) struct Writer {
     /// What is there at most, and what is left when files had to go.
     high: Amount,
     low: Amount,
-    /// The scan that is under way: the folder that is next, and when others had last come or gone as it began, if none was
-    /// there then.
+    /// The scan that is under way: the folder that is next, and when others had last come or gone as it began, if none
+    /// was there then.
     scan: Option<(usize, Option<(i64, i64)>)>,
     written: u64,
     has_failed: bool,
@@ -165,24 +153,20 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         loop {
+            // without the scan the budget might not hold
             if self.scan.is_some() && self.written >= self.step {
-                // without it the budget might not hold
                 if self.queue.is_closed() {
                     break;
                 }
-                self.scan_some();
-                continue;
-            }
-            match self.queue.next(self.scan.is_none()) {
-                Next::Write(put) => {
-                    let (range, size) = (put.range, (*put.bytes).as_ref().len());
+            } else {
+                let Some(next) = self.queue.next(self.scan.is_none()) else { break };
+                if let Some(put) = next {
+                    let range = put.range;
                     self.write(put);
-                    self.queue.done(range, size);
-                    self.scan_some();
+                    self.queue.done(range);
                 }
-                Next::Nothing => self.scan_some(),
-                Next::End => break,
             }
+            self.scan_some();
         }
         // first the files: the thread that waits for the end may remove the folder
         let queue = Arc::clone(&self.queue);
@@ -194,7 +178,6 @@ impl Writer {
         self.scan = Some((0, self.files.own.alone_since()));
     }
 
-    /// Scans a few folders, if a scan is under way.
     fn scan_some(&mut self) {
         const SOME: usize = 16;
         let Some((next, alone_since)) = self.scan else { return };
@@ -218,13 +201,9 @@ impl Writer {
         if !self.make_room(Amount::one(&range)) {
             return self.turn_off(&io::Error::other("it is full, and none of its files can be removed"));
         }
-        match self.files.own.write(&self.files.folder, &key, range, (*bytes).as_ref()) {
-            Ok(()) => self.wrote(range),
-            Err(error) => self.turn_off(&error),
+        if let Err(error) = self.files.own.write(&self.files.folder, &key, range, (*bytes).as_ref()) {
+            return self.turn_off(&error);
         }
-    }
-
-    fn wrote(&mut self, range: StoredRange) {
         if std::mem::take(&mut self.has_failed) {
             log::info!("the disk cache {} is written to again", self.files.folder.path.display());
         }
@@ -315,12 +294,12 @@ mod tests {
 
     fn push(queue: &WriteQueue, offset: u64, size: usize) -> bool {
         let key = CacheKey::new("s", "d", "o", "v");
-        let range = StoredRange { object: 1, offset, length: 1 };
-        queue.push(Put { key, range, bytes: Box::new([0_u8]) }, size)
+        let range = StoredRange { object: 1, offset, length: size as u32 };
+        queue.push(Put { key, range, bytes: Box::new([0_u8]) })
     }
 
     fn next(queue: &WriteQueue) -> Option<StoredRange> {
-        if let Next::Write(put) = queue.next(false) { Some(put.range) } else { None }
+        queue.next(false).flatten().map(|put| put.range)
     }
 
     #[test]
@@ -328,12 +307,12 @@ mod tests {
         let queue = WriteQueue::default();
         assert!(push(&queue, 0, 2 * MAX_QUEUED), "one in any case");
         assert!(!push(&queue, 1, 1));
-        assert!(push(&queue, 0, 1), "it is queued");
+        assert!(push(&queue, 0, 2 * MAX_QUEUED), "it is queued");
         let first = next(&queue).unwrap();
-        assert!(push(&queue, 0, 1), "it is being written");
+        assert!(push(&queue, 0, 2 * MAX_QUEUED), "it is being written");
         assert_eq!(next(&queue), None);
         assert!(!queue.wait_until_empty(Duration::from_millis(1)));
-        queue.done(first, 2 * MAX_QUEUED);
+        queue.done(first);
         assert!(queue.wait_until_empty(Duration::ZERO));
         assert!(push(&queue, 0, MAX_QUEUED));
         assert!(!push(&queue, 1, 1));
@@ -350,6 +329,6 @@ mod tests {
         queue.close();
         assert!(!push(&queue, 1, 1));
         assert!(next(&queue).is_some(), "what is queued is written before the end");
-        assert!(matches!(queue.next(true), Next::End));
+        assert!(queue.next(true).is_none());
     }
 }

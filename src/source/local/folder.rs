@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use super::open_files::{Key, OpenFile};
@@ -119,7 +120,7 @@ impl LocalFolder {
         };
         let metadata = file.metadata()?;
         if let Some(readers) = &self.readers
-            && let Some(permissions) = readers.of_file(&self.root, &Found::of_file(&file, real)?)
+            && let Some(permissions) = readers.of_file(&self.root, &Found::new(file.try_clone()?.into(), real, false)?)
         {
             readers.admit(name, permissions)?;
         }
@@ -131,7 +132,7 @@ impl LocalFolder {
     fn is_absent(&self, path: &Path) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         match self.root.locate(parent) {
-            Ok(Some(folder)) => !self.root.has_entry(&folder, name),
+            Ok(Some(folder)) => statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW).is_err(),
             Err(e) if e.kind() != io::ErrorKind::NotFound => false,
             _ => parent != self.path && self.is_absent(parent),
         }

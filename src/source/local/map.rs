@@ -39,15 +39,6 @@ impl Slot {
         Self { taken: AtomicBool::new(false), sequence: AtomicU64::new(0), start, end, broken: AtomicBool::new(false) }
     }
 
-    /// Takes the slot for its next owner; `false` if it has one.
-    fn take(&self) -> bool {
-        self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    fn give_back(&self) {
-        self.taken.store(false, Ordering::Release);
-    }
-
     /// Writes the range. Only the owner may call this.
     fn set(&self, start: usize, end: usize) {
         let sequence = self.sequence.load(Ordering::Relaxed);
@@ -69,20 +60,18 @@ impl Slot {
     }
 }
 
-/// The state of the signal handler.
 struct Guard {
-    /// Bytes of a page.
     page: usize,
     /// The action before ours, which still gets the faults outside of our maps; `None` if our handler could not be
     /// installed.
     former: Option<libc::sigaction>,
 }
 
-/// Installs the handler at the first call.
 fn guard() -> &'static Guard {
     GUARD.get_or_init(|| {
         // SAFETY: an action of zeros has no flags and blocks no signals; the handler has the signature that SA_SIGINFO
-        // requires, and uses only what is async-signal-safe. A call that succeeds has written the action before to `former`.
+        // requires, and uses only what is async-signal-safe. A call that succeeds has written the action before to
+        // `former`.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             action.sa_sigaction = on_fault as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
@@ -119,7 +108,6 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     pass_on(guard, signal, info, context);
 }
 
-/// Passes a signal that is not ours on to the former action.
 fn pass_on(guard: &Guard, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let former = guard.former.as_ref().map(|f| (f.sa_sigaction, f.sa_flags));
     // SAFETY: a former action other than SIG_DFL and SIG_IGN is the address of a function, whose signature follows from
@@ -143,7 +131,6 @@ fn pass_on(guard: &Guard, signal: c_int, info: *mut siginfo_t, context: *mut c_v
     }
 }
 
-/// A map of a part of a file.
 pub(super) struct GuardedMmap {
     map: Mmap,
     slot: &'static Slot,
@@ -153,11 +140,11 @@ impl GuardedMmap {
     /// Maps `length` bytes of a file from `offset` on, if there is a free slot. The file may be shorter.
     pub(super) fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
         guard().former?;
-        let slot = SLOTS.iter().find(|slot| slot.take())?;
+        let slot = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::Acquire))?;
         // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends
         // on them, and the signal handler replaces those that vanish.
         let Ok(map) = (unsafe { MmapOptions::new().offset(offset).len(length).map(file) }) else {
-            slot.give_back();
+            slot.taken.store(false, Ordering::Release);
             return None;
         };
         let start = map.as_ptr() as usize;
@@ -195,7 +182,7 @@ impl Drop for GuardedMmap {
     fn drop(&mut self) {
         // the file is unmapped after this, and its addresses may be reused
         self.slot.set(0, 0);
-        self.slot.give_back();
+        self.slot.taken.store(false, Ordering::Release);
     }
 }
 

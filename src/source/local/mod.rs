@@ -62,7 +62,7 @@ impl Tree for LocalTree {
     }
 
     fn look(&self, path: &Path) -> io::Result<Option<Box<dyn Place>>> {
-        Ok(self.root.locate(path)?.map(|place| LocalPlace::boxed(&self.root, place)))
+        Ok(place(&self.root, self.root.locate(path)?))
     }
 
     fn about_base(&self, path: &Path) -> io::Result<About> {
@@ -93,15 +93,10 @@ struct LocalPlace {
     about: About,
 }
 
-impl LocalPlace {
-    fn boxed(root: &Arc<SourceRoot>, found: Found) -> Box<dyn Place> {
-        let about = about(&found.metadata, found.by_links, root.permissions(&found));
-        Box::new(Self { root: Arc::clone(root), found, about })
-    }
-
-    fn beside(&self, found: Option<Found>) -> Option<Box<dyn Place>> {
-        found.map(|found| Self::boxed(&self.root, found))
-    }
+fn place(root: &Arc<SourceRoot>, found: Option<Found>) -> Option<Box<dyn Place>> {
+    let found = found?;
+    let about = about(&found.metadata, found.by_links, root.permissions(&found));
+    Some(Box::new(LocalPlace { root: Arc::clone(root), found, about }))
 }
 
 impl Place for LocalPlace {
@@ -110,11 +105,11 @@ impl Place for LocalPlace {
     }
 
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>> {
-        Ok(self.beside(self.root.locate_in(&self.found, name)?))
+        Ok(place(&self.root, self.root.locate_in(&self.found, name)?))
     }
 
     fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
-        Ok(self.beside(self.root.locate_beside(&self.found, name.as_ref())?))
+        Ok(place(&self.root, self.root.locate_beside(&self.found, name.as_ref())?))
     }
 
     fn subfolder(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
@@ -125,7 +120,7 @@ impl Place for LocalPlace {
         }
         let found = self.root.locate_in(&self.found, name.as_ref())?;
         let is_here = |found: &Found| found.metadata.is_dir() && found.path == self.found.path.join(name);
-        Ok(self.beside(found.filter(is_here)))
+        Ok(place(&self.root, found.filter(is_here)))
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
@@ -166,7 +161,8 @@ struct LocalFile {
 }
 
 fn open(root: &SourceRoot, path: &Path) -> Result<(File, Metadata), SourceError> {
-    with_metadata(root.open_file(path).and_then(|file| file.ok_or(Errno::NOENT.into())), path)
+    let place = root.locate(path).and_then(|place| place.ok_or(Errno::NOENT.into()));
+    with_metadata(place.and_then(|place| root.open(&place)), path)
 }
 
 fn with_metadata(file: io::Result<File>, path: &Path) -> Result<(File, Metadata), SourceError> {
@@ -199,7 +195,6 @@ impl LocalFile {
         file
     }
 
-    /// Returns the file, and opens it if it is not open.
     fn file(&self, blocking: Blocking) -> Result<Arc<OpenFile>, SourceError> {
         let opened = || self.open.read().upgrade().inspect(|file| file.mark_used());
         if let Some(file) = opened() {

@@ -21,7 +21,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::windows::{FileWindows, MappedWindow};
 use crate::counters::Counters;
-use crate::source::{Blocking, ObjectVersion, RecentWrites, SourceError};
+use crate::source::{Blocking, ObjectVersion, RecentWrites, SourceError, hash_of};
 use crate::sync::Mutex;
 
 /// Files that are kept open, and connections to one object store, if the limit on descriptors allows them.
@@ -33,19 +33,15 @@ const MIN_DESCRIPTORS: usize = 4;
 /// Descriptors for everything else: the connections to the kernel, the log, pipes, and lookups in flight.
 const RESERVED: u64 = 32;
 
-/// Bytes of the longest extended attribute that is read.
 const MAX_TAG_BYTES: usize = 4096;
 /// Names in the negative cache.
 const MAX_MISSING: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// The most recently used of these are searched for those of one folder.
 const RECENT_MISSING: usize = 512;
-/// How long an entry of the negative cache is used.
 const MISSING_TTL: Duration = Duration::from_secs(1);
-/// Bytes of the stack of a thread that closes files.
 const CLOSING_STACK: usize = 64 << 10;
-/// Digests that are remembered.
 const MAX_DIGESTS: usize = 1 << 16;
-/// The digest of a file that is not there.
+/// The digest of a file that is not there; no other one is 0.
 const MISSING: u64 = 0;
 
 /// Raises the soft limit on open descriptors to the hard one. To be called before any folder or dataset is opened.
@@ -114,12 +110,10 @@ impl OpenFile {
         })
     }
 
-    /// Returns the bytes that the file has now.
     pub(super) fn size_now(&self) -> u64 {
         self.file.metadata().map_or(0, |m| m.size())
     }
 
-    /// Fills `out` with the bytes from `offset` on.
     pub(crate) fn read_at(&self, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.version.size);
         // the check for changes, which follows, would wait for a server
@@ -157,7 +151,7 @@ impl OpenFile {
     }
 
     pub(crate) fn is_local(&self) -> bool {
-        self.windows.is_local()
+        self.windows.is_local
     }
 
     /// Reads an extended attribute of the `user` namespace; `None` if the file has none of this name.
@@ -321,9 +315,9 @@ impl OpenFiles {
         let _ = self.on_first.set(call);
     }
 
-    /// Removes and returns the files that have lost their last name. Readers of them get an error from now on; their space
-    /// on the disk becomes free when what is returned is dropped. To be called every now and then; neither asks a server
-    /// nor waits for a disk.
+    /// Removes and returns the files that have lost their last name. Readers of them get an error from now on; their
+    /// space on the disk becomes free when what is returned is dropped. To be called every now and then; neither asks a
+    /// server nor waits for a disk.
     pub(crate) fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
         let (gone, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, file)| file.is_gone());
@@ -350,7 +344,7 @@ impl OpenFiles {
 
     /// Remembers the version of a file, `None` if it is missing. Returns `false` if another version was known.
     pub(super) fn is_as_before(&self, key: Key, version: Option<&ObjectVersion>) -> bool {
-        let digest = version.map_or(MISSING, ObjectVersion::digest);
+        let digest = version.map_or(MISSING, |version| hash_of(version) | 1);
         let mut digests = self.digests.lock();
         let is_same = *digests.get_or_insert(key, || digest) == digest;
         if digests.len() > MAX_DIGESTS {
@@ -373,9 +367,9 @@ impl OpenFiles {
     }
 }
 
-/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file that
-/// is still read is closed by its last reader. A file that is not local is closed by a separate thread: its server is told,
-/// which may never answer, and the caller may be a reader of another dataset.
+/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file
+/// that is still read is closed by its last reader. A file that is not local is closed by a separate thread: its server
+/// is told, which may never answer, and the caller may be a reader of another dataset.
 fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
     let remote: Vec<_> = files.into_iter().filter_map(Arc::into_inner).filter(|file| !file.is_local()).collect();
     if !remote.is_empty() {

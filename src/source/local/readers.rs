@@ -1,8 +1,8 @@
 //! The users that may read the folders of a dataset, and the files in them.
 //!
-//! A user may read a folder with three rights: to search it, to search the folders between it and the dataset's own folder,
-//! and to read the files in it that were opened until the dataset was open (the descriptions and headers). The files that
-//! are opened later are unknown then. So one of them that fewer users may read is an error for all users.
+//! A user may read a folder with three rights: to search it, to search the folders between it and the dataset's own
+//! folder, and to read the files in it that were opened until the dataset was open (the descriptions and headers). The
+//! files that are opened later are unknown then. So one of them that fewer users may read is an error for all users.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl Readers {
         Some(dataset.map_or(own, |dataset| own.beyond().restrict(dataset.way_to(root, place))))
     }
 
-    /// Returns the right to go from this folder to a place, or from the top of the source where links have led elsewhere.
+    /// Returns the right to go from this folder to a place, or from the top of the source where links lead elsewhere.
     fn way_to(&self, root: &SourceRoot, place: &Found) -> Permissions {
         let is_below = place.path.starts_with(&self.path);
         let from = if is_below { (&*self.path, Some(self.inode)) } else { (root.top_of(&place.path), None) };
@@ -90,12 +90,10 @@ impl Readers {
             || files.iter().any(|name| now(name).is_some_and(|now| !self.lets_in_no_more_than(now)))
     }
 
-    /// Returns the rights to a file that was found in the folder.
     pub(super) fn of_file(&self, root: &SourceRoot, place: &Found) -> Option<Permissions> {
         Some(root.own_permissions(place)?.restrict(self.way_to(root, place)))
     }
 
-    /// Returns those of the dataset's own folder.
     pub(super) fn top(self: &Arc<Self>) -> &Arc<Self> {
         self.dataset.as_ref().unwrap_or(self)
     }
@@ -124,8 +122,8 @@ impl Readers {
         file.covers(allowed, || *self.owner_is_member.get_or_init(|| allowed.owner_is_member()))
     }
 
-    /// Allows only users that may read a file, until the rights are settled. Then a file that fewer users may read than are
-    /// allowed is an error.
+    /// Allows only users that may read a file, until the rights are settled. Then a file that fewer users may read than
+    /// are allowed is an error.
     pub(super) fn admit(self: &Arc<Self>, name: &str, file: Permissions) -> io::Result<()> {
         if !self.top().state.lock().settled {
             let mut state = self.state.lock();

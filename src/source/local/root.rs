@@ -25,7 +25,6 @@ use super::open_files::OpenFiles;
 use crate::counters::Counters;
 use crate::source::{EntryKind, Permissions};
 
-/// To open a place without access to its content.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// To open a file for reading. NONBLOCK: the open of a pipe, which may have taken the place of a file, must not wait.
 const CONTENT: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOCTTY).union(OFlags::NONBLOCK);
@@ -41,7 +40,6 @@ type Opened = rustix::io::Result<OwnedFd>;
 pub(super) struct SourceRoot {
     root: PathBuf,
     anywhere: bool,
-    /// Whether permissions are asked for.
     asks_permissions: bool,
     has_openat2: bool,
     pub(super) files: OpenFiles,
@@ -59,8 +57,8 @@ pub(super) struct Found {
 }
 
 impl SourceRoot {
-    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`. Asks who
-    /// may read what if `asks_permissions`. Reads are counted in `counters`.
+    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`. Asks
+    /// who may read what if `asks_permissions`. Reads are counted in `counters`.
     pub(super) fn new(root: &Path, anywhere: bool, asks_permissions: bool, counters: Arc<Counters>) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         Self { root, anywhere, asks_permissions, has_openat2: true, files: OpenFiles::new(), counters }
@@ -98,8 +96,8 @@ impl SourceRoot {
         }
     }
 
-    /// Returns the rights to a place, if permissions are asked for. Where links have led to it, a user also needs the right
-    /// to search the folders on the straight way from the source to it.
+    /// Returns the rights to a place, if permissions are asked for. Where links have led to it, a user also needs the
+    /// right to search the folders on the straight way from the source to it.
     pub(super) fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
         Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
@@ -145,11 +143,6 @@ impl SourceRoot {
         walk().unwrap_or(Permissions::NONE)
     }
 
-    /// Returns whether a folder has an entry of this name, which may be a link that leads to nothing.
-    pub(super) fn has_entry(&self, folder: &Found, name: &OsStr) -> bool {
-        statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-    }
-
     /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
     pub(super) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
@@ -185,17 +178,10 @@ impl SourceRoot {
         let path = format!("/proc/self/fd/{}", place.handle.as_raw_fd());
         match self.openat(CWD, path.as_ref(), CONTENT) {
             // there is no /proc
-            Err(Errno::NOENT) if !place.by_links => self.open_file(&place.path)?.ok_or(Errno::NOENT.into()),
+            Err(Errno::NOENT) if !place.by_links => {
+                self.open_plain_file(&place.path).unwrap_or(Err(Errno::NOENT.into()))
+            }
             file => without_nonblock(file?),
-        }
-    }
-
-    /// Opens the regular file at a path for reading; `None` if it is outside of the source, as in
-    /// [`SourceRoot::locate`].
-    pub(super) fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
-        match self.open_plain_file(path) {
-            Some(file) => file.map(Some),
-            None => Ok(self.open_linked_file(path)?.map(|(file, _)| file)),
         }
     }
 
@@ -211,8 +197,8 @@ impl SourceRoot {
         self.open_plainly(path, CONTENT).map(regular)
     }
 
-    /// Opens the regular file that the links of a path lead to, and returns it with its path without links; `None` as in
-    /// [`SourceRoot::locate`].
+    /// Opens the regular file that the links of a path lead to, and returns it with its path without links; `None` as
+    /// in [`SourceRoot::locate`].
     pub(super) fn open_linked_file(&self, path: &Path) -> io::Result<Option<(File, PathBuf)>> {
         self.locate_by_links(CWD, path, path)?.map(|place| Ok((self.open(&place)?, place.path))).transpose()
     }
@@ -339,12 +325,7 @@ impl SourceRoot {
 }
 
 impl Found {
-    /// Returns what was opened at a path without links.
-    pub(super) fn of_file(file: &File, path: PathBuf) -> io::Result<Self> {
-        Self::new(file.as_fd().try_clone_to_owned()?, path, false)
-    }
-
-    fn new(handle: OwnedFd, path: PathBuf, by_links: bool) -> io::Result<Self> {
+    pub(super) fn new(handle: OwnedFd, path: PathBuf, by_links: bool) -> io::Result<Self> {
         let handle = File::from(handle);
         let metadata = handle.metadata()?;
         Ok(Self { handle, metadata, path, by_links })
@@ -402,6 +383,14 @@ mod tests {
         /// A root on a kernel without `openat2`.
         pub(in crate::source::local) fn without_openat2(root: &Path) -> Self {
             Self { has_openat2: false, ..Self::new(root, false, false, Arc::default()) }
+        }
+
+        /// Opens a file as a dataset that is a folder does.
+        fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
+            match self.open_plain_file(path) {
+                Some(file) => file.map(Some),
+                None => Ok(self.open_linked_file(path)?.map(|(file, _)| file)),
+            }
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) struct FileWindows {
     id: u64,
     size: u64,
     is_mapped: bool,
-    is_local: bool,
+    pub(super) is_local: bool,
     mincore_is_reliable: OnceLock<bool>,
 }
 
@@ -66,10 +66,6 @@ impl FileWindows {
         let is_mapped = is_one_of(&MAPPED);
         let is_local = is_mapped || is_one_of(&OTHER_LOCAL);
         Self { id: new_number(), size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
-    }
-
-    pub(super) fn is_local(&self) -> bool {
-        self.is_local
     }
 
     /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if

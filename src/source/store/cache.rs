@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
@@ -15,7 +15,6 @@ use lru::LruCache;
 use super::client::{At, Client, Fetched, ObjectMeta};
 use super::names::prefix_of;
 use crate::source::disk_cache::{CacheKey, DiskCache, stable_hash};
-use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Condvar, Mutex};
 
 /// An object without an etag counts as one version only if it was last changed so long before it was looked at: another
@@ -29,8 +28,9 @@ const FRESH: Duration = Duration::from_secs(30);
 const PER_LISTING: u32 = 20;
 /// Folders of one source whose listings are remembered.
 const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// Names of all sources that are remembered: 32 bytes each.
+/// The most names of all sources that are remembered, 32 bytes each, and how many are.
 const MOST_NAMES: usize = 1 << 20;
+static NAMES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of the record of a header: a number of bytes, and these with zeros behind them.
 const RECORD: usize = 64;
@@ -65,7 +65,6 @@ impl CacheVersion {
         Self::of(answer, self.has_etag) == Some(self)
     }
 
-    /// Returns what the version is called in the disk cache.
     fn name(self) -> String {
         format!("{} {:016x}", if self.has_etag { "etag" } else { "time" }, self.hash)
     }
@@ -73,13 +72,11 @@ impl CacheVersion {
 
 /// The versions of the objects below one folder.
 ///
-/// A folder is listed when an object in it is first asked for. The reader waits a little, and then goes on without, as for
-/// a folder that cannot be listed. While objects are asked for, the folder is listed again after a while: an object that
-/// has another version then is a change, which no answer of the store would have shown if all is on the disk.
+/// A folder is listed when an object in it is first asked for. The reader waits a little, and then goes on without, as
+/// for a folder that cannot be listed. While objects are asked for, the folder is listed again after a while: an object
+/// that has another version then is a change, which no answer of the store would have shown if all is on the disk.
 pub(super) struct FolderVersions {
     client: Arc<Client>,
-    /// Names that are remembered, for all sources.
-    names: Arc<AtomicUsize>,
     /// Set when an object was found to have changed.
     changed: Arc<AtomicBool>,
     folders: Mutex<LruCache<Box<str>, Arc<Folder>>>,
@@ -99,13 +96,6 @@ struct State {
     listed: Option<(Instant, Duration)>,
 }
 
-impl State {
-    fn is_due(&self) -> bool {
-        let due = |(at, took): (Instant, Duration)| at.elapsed() >= FRESH.max(took.saturating_mul(PER_LISTING));
-        !self.is_being_listed && self.listed.is_none_or(due)
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Listed {
     /// The hash of its name.
@@ -115,81 +105,65 @@ struct Listed {
     version: Option<CacheVersion>,
 }
 
-/// The objects of a folder, in the order of the hashes of their names.
-struct Versions {
-    names: Vec<Listed>,
-    /// Names that are remembered, for all sources, these among them.
-    all: Arc<AtomicUsize>,
-}
+/// The objects of a folder, in the order of the hashes of their names. They are counted in [`NAMES`].
+#[derive(Default)]
+struct Versions(Vec<Listed>);
 
 impl Drop for Versions {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.names.len(), Relaxed);
+        NAMES.fetch_sub(self.0.len(), Relaxed);
     }
 }
 
 impl Versions {
     fn get(&self, name: u64) -> Option<Listed> {
-        let at = self.names.binary_search_by_key(&name, |listed| listed.name).ok()?;
-        self.names.get(at).copied()
+        let at = self.0.binary_search_by_key(&name, |listed| listed.name).ok()?;
+        self.0.get(at).copied()
     }
 
     /// Returns whether an object has changed or is gone in a later listing.
     fn differ(&self, now: &Self) -> bool {
         // a version that could not be told from others may have become one that can
         let is_same = |a: &Listed, b: Listed| a.size == b.size && (a.version.is_none() || a.version == b.version);
-        self.names.iter().any(|listed| !now.get(listed.name).is_some_and(|now| is_same(listed, now)))
+        self.0.iter().any(|listed| !now.get(listed.name).is_some_and(|now| is_same(listed, now)))
     }
-}
-
-/// Returns the folder of a key, and the hash of its name there.
-fn split(key: &str) -> (&str, u64) {
-    let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
-    (parent, stable_hash(name.as_bytes()))
 }
 
 impl FolderVersions {
     /// Lists with `client`; sets `changed` when an object has changed.
-    pub(super) fn new(client: &Arc<Client>, names: &Arc<AtomicUsize>, changed: &Arc<AtomicBool>) -> Self {
-        let (client, names, changed) = (Arc::clone(client), Arc::clone(names), Arc::clone(changed));
-        Self { client, names, changed, folders: Mutex::new(LruCache::new(FOLDERS)) }
+    pub(super) fn new(client: &Arc<Client>, changed: &Arc<AtomicBool>) -> Self {
+        let (client, changed) = (Arc::clone(client), Arc::clone(changed));
+        Self { client, changed, folders: Mutex::new(LruCache::new(FOLDERS)) }
     }
 
-    /// Returns what is known of the object of a key.
-    fn known(&self, key: &str) -> Option<Listed> {
-        let (parent, name) = split(key);
-        let folder = Arc::clone(self.folders.lock().get(parent)?);
-        let state = folder.state.lock();
-        state.versions.as_ref()?.get(name)
-    }
-
-    /// Returns what a listing says of the object of a key, and waits for it for a moment; `None` if that is not known, or
-    /// there is no such object.
-    fn listed(&self, key: &str) -> Option<Listed> {
+    /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object. If
+    /// `asks`, the folder is listed when that is due, and the first listing is waited for a moment.
+    fn get(&self, key: &str, asks: bool) -> Option<Listed> {
         if !self.client.can_list() {
             return None;
         }
-        let (parent, name) = split(key);
+        let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         let folder = Arc::clone(self.folders.lock().get_or_insert(parent.into(), Arc::default));
         let mut state = folder.state.lock();
-        if state.is_due() {
+        let is_due = |(at, took): (Instant, Duration)| at.elapsed() >= FRESH.max(took.saturating_mul(PER_LISTING));
+        if asks && !state.is_being_listed && state.listed.is_none_or(is_due) {
             state.is_being_listed = true;
             self.client.runtime.spawn(self.list(parent, &folder));
         }
         let until = Instant::now() + LISTING_TIMEOUT;
-        while state.listed.is_none() {
+        while asks && state.listed.is_none() {
             let left = until.checked_duration_since(Instant::now())?;
             folder.arrived.wait_for(&mut state, left);
         }
-        state.versions.as_ref()?.get(name)
+        state.versions.as_ref()?.get(stable_hash(name.as_bytes()))
     }
 
     fn list(&self, parent: &str, folder: &Arc<Folder>) -> impl Future<Output = ()> + use<> {
-        let (client, names, changed) = (Arc::clone(&self.client), Arc::clone(&self.names), Arc::clone(&self.changed));
+        let (client, changed) = (Arc::clone(&self.client), Arc::clone(&self.changed));
         let (prefix, folder) = (prefix_of(parent), Arc::downgrade(folder));
         async move {
             let began = Instant::now();
-            let listed = list_all(&client, &prefix, names).await;
+            let listed = list_all(&client, &prefix).await;
             // the source may be closed by now
             let Some(folder) = folder.upgrade() else { return };
             let mut state = folder.state.lock();
@@ -209,20 +183,18 @@ impl FolderVersions {
 }
 
 /// Lists a folder; `None` if that fails, or there are too many names.
-async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Option<Versions> {
-    let mut versions = Versions { names: Vec::new(), all };
-    let mut token = None;
+async fn list_all(client: &Client, prefix: &str) -> Option<Versions> {
+    let (mut versions, mut token) = (Versions::default(), None);
     loop {
         let page = client.list(prefix, token).await.ok()?;
-        let (now, before) = (SystemTime::now(), versions.names.len());
-        for (name, at) in &page.entries {
-            if let At::File(meta) = at {
-                let (name, version) = (stable_hash(name.as_bytes()), CacheVersion::new(meta, now));
-                versions.names.push(Listed { name, size: meta.size, version });
-            }
-        }
-        let added = versions.names.len() - before;
-        if versions.all.fetch_add(added, Relaxed).saturating_add(added) > MOST_NAMES {
+        let (now, before) = (SystemTime::now(), versions.0.len());
+        versions.0.extend(page.entries.iter().filter_map(|(name, at)| {
+            let At::File(meta) = at else { return None };
+            let (name, version) = (stable_hash(name.as_bytes()), CacheVersion::new(meta, now));
+            Some(Listed { name, size: meta.size, version })
+        }));
+        let added = versions.0.len() - before;
+        if NAMES.fetch_add(added, Relaxed).saturating_add(added) > MOST_NAMES {
             return None;
         }
         token = page.next;
@@ -230,8 +202,8 @@ async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Optio
             break;
         }
     }
-    versions.names.sort_unstable_by_key(|listed| listed.name);
-    versions.names.shrink_to_fit();
+    versions.0.sort_unstable_by_key(|listed| listed.name);
+    versions.0.shrink_to_fit();
     Some(versions)
 }
 
@@ -241,10 +213,8 @@ pub(super) struct StoreCache {
     pub(super) place: String,
 }
 
-/// How the objects of one dataset are found in the cache.
 pub(super) struct CachedObjects {
     cache: Arc<StoreCache>,
-    /// The key of the dataset.
     dataset: Box<str>,
     versions: Source,
 }
@@ -255,46 +225,40 @@ enum Source {
 }
 
 impl CachedObjects {
-    /// The only object of a dataset; `None` if its versions cannot be told apart.
-    pub(super) fn file(cache: &Arc<StoreCache>, key: &str, meta: &ObjectMeta) -> Option<Self> {
-        let version = CacheVersion::new(meta, SystemTime::now())?;
-        Some(Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::File(version) })
-    }
-
-    pub(super) fn folder(cache: &Arc<StoreCache>, key: &str, versions: FolderVersions) -> Self {
-        Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::Folder(versions) }
-    }
-
-    /// Returns the version of an object; may wait for it a moment.
-    fn version(&self, key: &str) -> Option<CacheVersion> {
-        match &self.versions {
-            Source::File(version) => Some(*version),
-            Source::Folder(versions) => versions.listed(key)?.version,
-        }
-    }
-
-    /// Returns the version of an object that is known, if it is that of an answer.
-    fn version_of(&self, key: &str, answer: &ObjectMeta) -> Option<CacheVersion> {
-        let known = match &self.versions {
-            Source::File(version) => Some(*version),
-            Source::Folder(versions) => versions.known(key)?.version,
+    /// Those of a dataset that is the object `file`, or a folder; `None` if versions of the object cannot be told apart.
+    pub(super) fn new(
+        cache: &Arc<StoreCache>,
+        key: &str,
+        file: Option<&ObjectMeta>,
+        folder: impl FnOnce() -> FolderVersions,
+    ) -> Option<Self> {
+        let versions = match file {
+            Some(meta) => Source::File(CacheVersion::new(meta, SystemTime::now())?),
+            None => Source::Folder(folder()),
         };
-        known.filter(|version| version.is_of(answer))
+        Some(Self { cache: Arc::clone(cache), dataset: key.into(), versions })
     }
 
-    /// Returns the key of the bytes of an object, or of the header `part` of it. No object has a line break in its name
-    /// that is followed by the name of such a header.
-    fn cache_key(&self, key: &str, version: CacheVersion, part: &str) -> Option<CacheKey> {
+    /// Returns the key of the bytes of an object, or of the header `part` of it; may wait a moment for the version of
+    /// the object. With the `answer` of a store it does not wait, and returns `None` if the answer is of another
+    /// version. No object has a line break in its name that is followed by the name of such a header.
+    fn cache_key(&self, key: &str, answer: Option<&ObjectMeta>, part: &str) -> Option<CacheKey> {
+        let version = match &self.versions {
+            Source::File(version) => *version,
+            Source::Folder(versions) => versions.get(key, answer.is_none())?.version?,
+        };
+        if answer.is_some_and(|answer| !version.is_of(answer)) {
+            return None;
+        }
         let object = key.strip_prefix(&*self.dataset)?.trim_start_matches('/');
         let object = if part.is_empty() { object.to_owned() } else { format!("{object}\n{part}") };
         Some(CacheKey::new(&self.cache.place, &self.dataset, &object, &version.name()))
     }
 
-    /// Returns the value of a header that was kept, or `None` inside if the object has none; may wait a moment for the
-    /// version of the object.
+    /// Returns the value of a header that was kept, or `None` inside if the object has none.
     pub(super) fn header(&self, key: &str, name: &str) -> Option<Option<Vec<u8>>> {
         let mut record = [0; RECORD];
-        let is_kept = self.cache.cache.get(&self.cache_key(key, self.version(key)?, name)?, 0, &mut record);
+        let is_kept = self.cache.cache.get(&self.cache_key(key, None, name)?, 0, &mut record);
         match record.split_first().filter(|_| is_kept)? {
             (&NONE, _) => Some(None),
             (length, value) => Some(Some(value.get(..usize::from(*length))?.to_vec())),
@@ -308,7 +272,7 @@ impl CachedObjects {
         let (Ok(number), Some(room)) = (u8::try_from(length), record.get_mut(1..=length)) else { return };
         room.copy_from_slice(value.unwrap_or_default());
         record[0] = if value.is_some() { number } else { NONE };
-        if let Some(key) = self.version_of(key, meta).and_then(|version| self.cache_key(key, version, name)) {
+        if let Some(key) = self.cache_key(key, Some(meta), name) {
             self.cache.cache.put(&key, 0, record);
         }
     }
@@ -317,27 +281,26 @@ impl CachedObjects {
     pub(super) fn size(&self, key: &str) -> Option<u64> {
         match &self.versions {
             Source::File(_) => None,
-            Source::Folder(versions) => versions.listed(key).map(|listed| listed.size),
+            Source::Folder(versions) => versions.get(key, true).map(|listed| listed.size),
         }
     }
 
     /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
     pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
-        let key = self.version(key).and_then(|version| self.cache_key(key, version, ""));
-        key.is_some_and(|key| self.cache.cache.get(&key, offset, out))
+        self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out))
     }
 
     /// Returns whether a range of an object, as far as the object has bytes there, seems to be on the disk.
     pub(super) fn has(&self, key: &str, range: &Range<u64>) -> bool {
         let end = self.size(key).map_or(range.end, |size| range.end.min(size));
         let length = end.saturating_sub(range.start);
-        let cache_key = || self.cache_key(key, self.version(key)?, "");
-        length == 0 || cache_key().is_some_and(|key| self.cache.cache.has(&key, range.start, length))
+        let is_kept = |key: CacheKey| self.cache.cache.has(&key, range.start, length);
+        length == 0 || self.cache_key(key, None, "").is_some_and(is_kept)
     }
 
     /// Keeps what was fetched, from `offset` on, if it is of the version that would be asked for. Never blocks.
     pub(super) fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
-        if let Some(key) = self.version_of(key, &fetched.meta).and_then(|version| self.cache_key(key, version, "")) {
+        if let Some(key) = self.cache_key(key, Some(&fetched.meta), "") {
             self.cache.cache.put(&key, offset, fetched.bytes.clone());
         }
     }

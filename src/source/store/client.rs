@@ -1,5 +1,5 @@
-//! The requests of one store (the head of an object, a range of it, a page of a listing), the bodies of their answers, and
-//! the threads that send them.
+//! The requests of one store (the head of an object, a range of it, a page of a listing), the bodies of their answers,
+//! and the threads that send them.
 
 use std::io;
 use std::ops::Range;
@@ -19,17 +19,15 @@ use super::connect::Backend;
 use super::error::StoreError;
 use super::http::UserHeaders;
 use crate::counters::Counters;
-use crate::logging::{Decision, LogLimit};
+use crate::logging::LogLimit;
 use crate::memory::{Buffer, BufferPool};
 use crate::source::{About, EntryKind, ObjectVersion, hash_of, most_connections};
 
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
-/// How often an answer that breaks off is asked for again.
 const BROKEN_ANSWERS: usize = 3;
 /// A request whose answer breaks off is not sent again after this time: then the library has tried for long.
 const BRIEFLY: Duration = Duration::from_secs(5);
-/// The most names that a store gives at a time.
 const PAGE: usize = 1000;
 /// Threads that send and receive. Decoding is done elsewhere.
 const THREADS: usize = 2;
@@ -41,8 +39,7 @@ const MAX_AT_ONCE: u64 = 64 << 20;
 /// Bodies of fewer bytes take as many as they have.
 const SMALL: usize = 128 << 10;
 
-/// Returns the runtime of the threads. It is started at the first call and not earlier, since a daemon forks before it has
-/// threads.
+/// Returns the runtime of the threads. It is started at the first call: a daemon forks before it has threads.
 pub(super) fn runtime() -> io::Result<Handle> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let started = RUNTIME.get_or_init(|| {
@@ -61,7 +58,6 @@ pub(super) fn wait_for<T>(future: impl Future<Output = T>) -> io::Result<T> {
     Ok(runtime()?.block_on(future))
 }
 
-/// What a store tells of one version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObjectMeta {
     pub(super) size: u64,
@@ -104,78 +100,63 @@ impl ObjectMeta {
 
     /// Returns the value of the header whose name ends with `name`, in any case.
     pub(super) fn header(&self, name: &str) -> Option<Vec<u8>> {
-        let ends = |header: &str| {
-            let end = header.len().checked_sub(name.len()).and_then(|at| header.get(at..));
-            end.is_some_and(|end| end.eq_ignore_ascii_case(name))
-        };
-        let found = self.headers.as_ref()?.0.iter().find(|(header, _)| ends(header));
-        found.map(|(_, value)| value.to_vec())
-    }
-
-    /// Returns the version of the object with this key.
-    pub(super) fn version(&self, key: &str) -> ObjectVersion {
-        let etag = self.etag.as_deref().map(hash_of);
-        ObjectVersion { size: self.size, mtime: (self.modified, 0), inode: (0, hash_of(key)), etag }
+        let end = name.to_ascii_lowercase();
+        let mut headers = self.headers.as_ref()?.0.iter();
+        headers.find(|(header, _)| header.to_ascii_lowercase().ends_with(&end)).map(|(_, value)| value.to_vec())
     }
 }
 
-/// Returns what a look at a key has found: an object, or a folder if there is no `meta`. Stores keep nothing about folders,
-/// not even that they are there.
+/// Returns what a look at a key has found: an object, or a folder if there is no `meta`. Stores keep nothing about
+/// folders, not even that they are there.
 pub(super) fn about(key: &str, meta: Option<&ObjectMeta>) -> About {
-    let folder = || ObjectVersion { size: 0, mtime: (0, 0), inode: (0, hash_of(key)), etag: None };
-    let version = meta.map_or_else(folder, |meta| meta.version(key));
+    let (size, modified) = meta.map_or((0, 0), |meta| (meta.size, meta.modified));
+    let etag = meta.and_then(|meta| meta.etag.as_deref()).map(hash_of);
+    let version = ObjectVersion { size, mtime: (modified, 0), inode: (0, hash_of(key)), etag };
     let kind = if meta.is_some() { EntryKind::File } else { EntryKind::Folder };
     About { kind, version, changed: version.modified(), by_links: false, permissions: None }
 }
 
-/// The body of an answer, as its parts arrive.
 enum Body {
-    /// None, or a single one, which needs no copy.
-    First(Bytes),
-    /// Several, in memory that is used again: the kernel would make the pages of each body anew.
+    /// In memory that is used again: the kernel would make the pages of each body anew. Has the bytes that have
+    /// arrived, or would have if there were room: more than the expected ones as soon as there is one too many.
     Pooled(Buffer, usize),
-    /// Several of a body that is longer than what is taken at once.
+    /// One that is longer than what is taken at once.
     Long(BytesMut),
 }
 
 impl Body {
-    /// Returns how many bytes have arrived: more than the expected ones as soon as there is one too many.
+    fn new(wanted: u64, buffers: &Arc<BufferPool>) -> Result<Self, StoreError> {
+        if wanted > MAX_AT_ONCE {
+            return Ok(Self::Long(BytesMut::with_capacity(MAX_AT_ONCE as usize)));
+        }
+        let wanted = wanted as usize;
+        // many small ones wait for their readers at a time: these are rounded up to pages, and no further
+        let taken = if wanted < SMALL { buffers.try_take(wanted) } else { buffers.take_scratch(wanted) };
+        Ok(Self::Pooled(taken.map_err(io::Error::from)?, 0))
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::First(bytes) => bytes.len(),
             Self::Pooled(_, filled) => *filled,
             Self::Long(bytes) => bytes.len(),
         }
     }
 
-    /// Adds a part of a body of `wanted` bytes.
-    fn add(&mut self, part: Bytes, wanted: u64, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
+    fn add(&mut self, part: &[u8]) {
         match self {
-            Self::First(first) if first.is_empty() => *first = part,
-            Self::First(first) if wanted > MAX_AT_ONCE => {
-                let mut bytes = BytesMut::with_capacity(MAX_AT_ONCE as usize);
-                bytes.extend_from_slice(first);
-                bytes.extend_from_slice(&part);
-                *self = Self::Long(bytes);
+            Self::Pooled(buffer, filled) => {
+                let end = filled.saturating_add(part.len());
+                if let Some(to) = buffer.get_mut(*filled..end) {
+                    to.copy_from_slice(part);
+                }
+                *filled = end;
             }
-            Self::First(first) => {
-                let wanted = wanted as usize;
-                // many small ones wait for their readers at a time: these are rounded up to pages, and no further
-                let taken = if wanted < SMALL { buffers.try_take(wanted) } else { buffers.take_scratch(wanted) };
-                let mut buffer = taken.map_err(io::Error::from)?;
-                let filled = append(&mut buffer, 0, first);
-                let filled = append(&mut buffer, filled, &part);
-                *self = Self::Pooled(buffer, filled);
-            }
-            Self::Pooled(buffer, filled) => *filled = append(buffer, *filled, &part),
-            Self::Long(bytes) => bytes.extend_from_slice(&part),
+            Self::Long(bytes) => bytes.extend_from_slice(part),
         }
-        Ok(())
     }
 
     fn into_bytes(self) -> Bytes {
         match self {
-            Self::First(bytes) => bytes,
             Self::Pooled(mut buffer, filled) => {
                 buffer.truncate(filled);
                 Bytes::from_owner(buffer)
@@ -183,15 +164,6 @@ impl Body {
             Self::Long(bytes) => bytes.freeze(),
         }
     }
-}
-
-/// Copies a part behind the `filled` bytes of a buffer as far as it fits; returns how many bytes there are, or would be.
-fn append(buffer: &mut [u8], filled: usize, part: &[u8]) -> usize {
-    let end = filled.saturating_add(part.len());
-    if let Some(to) = buffer.get_mut(filled..end) {
-        to.copy_from_slice(part);
-    }
-    end
 }
 
 /// What a request for a range has brought: `None` if there is no such object.
@@ -204,7 +176,6 @@ pub(super) struct Fetched {
     pub(super) bytes: Bytes,
 }
 
-/// What is at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// A folder: there are keys that begin with this one and `/`.
@@ -213,7 +184,6 @@ pub(super) enum At {
     Nothing,
 }
 
-/// A page of a listing.
 pub(super) struct Page {
     /// First the objects, then the folders: of an object and a folder of one name the folder is shown.
     pub(super) entries: Vec<(Box<str>, At)>,
@@ -222,17 +192,15 @@ pub(super) struct Page {
 }
 
 pub(super) struct Client {
-    /// The threads that send its requests.
     pub(super) runtime: Handle,
     pub(super) backend: Backend,
     /// The URL of its bucket, for messages.
-    base: String,
+    pub(super) base: String,
     counters: Arc<Counters>,
-    /// Recycles the memory of bodies.
     buffers: Arc<BufferPool>,
     /// One permit for each connection that the limit on open descriptors allows.
     connections: Semaphore,
-    most_connections: usize,
+    pub(super) most_connections: usize,
 }
 
 impl Client {
@@ -247,18 +215,6 @@ impl Client {
         self.backend.pages.is_some()
     }
 
-    /// Returns how many requests of one file or folder may be in flight at a time: at most `wanted`, and not so many that
-    /// one that hangs takes all connections.
-    pub(super) fn most_in_flight(&self, wanted: usize) -> usize {
-        wanted.min(self.most_connections / 4).max(1)
-    }
-
-    /// Returns what an error message says that was being done.
-    pub(super) fn doing(&self, what: &str) -> String {
-        format!("cannot {what} {}", self.base)
-    }
-
-    /// Returns what the store tells of an object; `None` if it does not exist.
     pub(super) async fn head(&self, key: &str) -> Result<Option<ObjectMeta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let _connection = self.connections.acquire().await;
@@ -292,10 +248,10 @@ impl Client {
             return Err(StoreError::replaced());
         }
         let wanted = range.end.min(meta.size).saturating_sub(range.start);
-        let (mut stream, mut body) = (answer.into_stream(), Body::First(Bytes::new()));
+        let mut body = Body::new(wanted, &self.buffers).map_err(|error| self.logged(error))?;
+        let mut stream = answer.into_stream();
         while let Some(part) = stream.next().await {
-            let part = part.map_err(|error| self.failed(&error))?;
-            body.add(part, wanted, &self.buffers).map_err(|error| self.logged(error))?;
+            body.add(&part.map_err(|error| self.failed(&error))?);
             if body.len() as u64 > wanted {
                 break;
             }
@@ -322,8 +278,8 @@ impl Client {
         }
     }
 
-    /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on; `Unsupported` if
-    /// the store has no listings.
+    /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on;
+    /// `Unsupported` if the store has no listings.
     pub(super) async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
@@ -349,19 +305,14 @@ impl Client {
     /// Logs a failure, each cause once a minute.
     fn logged(&self, error: StoreError) -> StoreError {
         static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(LOG_AGAIN));
-        if let Decision::Log { suppressed } = LIMIT.decide((&self.base, &error.text), Instant::now()) {
-            if suppressed > 0 {
-                log::warn!("{suppressed} more failures that are not named here");
-            }
-            log::warn!("{}: {}", self.base, error.text);
-        }
+        LIMIT.warn((&self.base, &error.text), &format!("{}: {}", self.base, error.text));
         error
     }
 }
 
-/// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin. A
-/// panic of the library is an error: it panics where a service of credentials answers with something that no URL can be
-/// made of, and the threads that wait for this request would wait for ever.
+/// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin.
+/// A panic of the library is an error: it panics where a service of credentials answers with something that no URL can
+/// be made of, and the threads that wait for this request would wait for ever.
 async fn unbroken<T, F>(send: impl Fn() -> F) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
@@ -380,7 +331,6 @@ where
     }
 }
 
-/// Returns the names behind `prefix` in a listing.
 fn entries_of(prefix: &str, listed: &ListResult) -> Vec<(Box<str>, At)> {
     let entry = |key: &Key, at: At| {
         let name = key.as_ref().strip_prefix(prefix)?.trim_end_matches('/');
@@ -407,7 +357,8 @@ mod tests {
         assert!(meta(Some("a"), 1).is_same_version(&meta(None, 1)));
         assert!(!meta(None, 1).is_same_version(&meta(None, 2)));
         assert_eq!((meta(Some("W/\"a"), 1).condition(), meta(Some("a"), 1).condition()), (None, Some("\"a\"".into())));
-        assert_ne!(meta(Some("a"), 1).version("k"), meta(Some("b"), 1).version("k"));
+        let version = |meta: &ObjectMeta| about("k", Some(meta)).version;
+        assert_ne!(version(&meta(Some("a"), 1)), version(&meta(Some("b"), 1)));
     }
 
     #[test]
@@ -423,9 +374,9 @@ mod tests {
         let bytes: Vec<u8> = (0..20_000u32).map(|n| (n * 7 / 5) as u8).collect();
         for wanted in [20_000, 19_999, 20_001, MAX_AT_ONCE + 1] {
             for length in [20_000, 19_990, 7_000, 500] {
-                let mut body = Body::First(Bytes::new());
+                let mut body = Body::new(wanted, &buffers).unwrap();
                 for part in bytes.chunks(length) {
-                    body.add(Bytes::copy_from_slice(part), wanted, &buffers).unwrap();
+                    body.add(part);
                     if body.len() as u64 > wanted {
                         break;
                     }
@@ -436,16 +387,16 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Body::First(Bytes::new()).into_bytes().len(), 0);
+        assert_eq!(Body::new(0, &buffers).unwrap().into_bytes().len(), 0);
     }
 
     #[test]
     fn memory_is_used_again() {
         let buffers = BufferPool::new(1 << 20);
         let address = |buffers: &Arc<BufferPool>| {
-            let mut body = Body::First(Bytes::new());
+            let mut body = Body::new(300_000, buffers).unwrap();
             for _ in 0..3 {
-                body.add(Bytes::from(vec![1; 100_000]), 300_000, buffers).unwrap();
+                body.add(&[1; 100_000]);
             }
             body.into_bytes().as_ptr() as usize
         };
@@ -457,9 +408,9 @@ mod tests {
     fn a_body_takes_little_more_than_its_bytes() {
         let buffers = BufferPool::new(0);
         for wanted in [5_000, 40_000, 127_000, 131_072, 200_000, 1_000_000] {
-            let mut body = Body::First(Bytes::new());
+            let mut body = Body::new(wanted, &buffers).unwrap();
             for _ in 0..2 {
-                body.add(Bytes::from(vec![1; wanted as usize / 2]), wanted, &buffers).unwrap();
+                body.add(&vec![1; wanted as usize / 2]);
             }
             let Body::Pooled(buffer, _) = &body else { panic!("several parts are in one buffer") };
             assert!(buffer.capacity() as u64 <= wanted + (wanted / 3).max(4096), "{wanted}: {}", buffer.capacity());

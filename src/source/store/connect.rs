@@ -22,10 +22,9 @@ use super::error::{NO_CREDENTIALS, StoreError};
 use super::http::{Metrics, StoreConnector};
 use crate::source::{StoreKind, StoreOption, StoreUrl};
 
-/// Options that hold unless the environment or the command line has others: how long a connection and a whole answer may
-/// take. A store that loses a machine may need 8 seconds for the first answer after that.
+/// Options that hold unless the environment or the command line has others: how long a connection and a whole answer
+/// may take. A store that loses a machine may need 8 seconds for the first answer after that.
 const DEFAULTS: [(&str, &str); 2] = [("connect_timeout", "5 seconds"), ("timeout", "30 seconds")];
-/// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A pause is chosen at random between the shortest one and so many times the one before. Pauses do not grow, on
 /// average, if this is less than 2.8.
@@ -36,41 +35,21 @@ const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 /// How long a store is asked again after failures that may pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryPolicy {
-    /// Attempts after the first.
     retries: usize,
     /// No further attempt begins after this time.
     timeout: Duration,
 }
 
 impl RetryPolicy {
-    /// A store that loses a machine may need some 8 seconds until it answers again; one that does not answer at all ends
-    /// in an error after a minute and a half at most.
+    /// A store that loses a machine may need some 8 seconds until it answers again; one that does not answer at all
+    /// ends in an error after a minute and a half at most.
     pub(crate) const MOUNT: Self = Self { retries: 60, timeout: Duration::from_secs(60) };
     /// Of a command before there is a mount: somebody waits for it.
     pub(crate) const CLI: Self = Self { retries: 3, timeout: Duration::from_secs(12) };
-
-    /// Takes what the options say of it out of them.
-    fn with_options(mut self, options: &[StoreOption]) -> Result<(Self, Vec<StoreOption>), StoreError> {
-        let number = |option: &StoreOption| {
-            let wrong =
-                || StoreError::new(io::ErrorKind::InvalidInput, format!("{option}: not a number from 0 to 600"));
-            option.value.parse().ok().filter(|number| *number <= 600).ok_or_else(wrong)
-        };
-        let mut others = Vec::new();
-        for option in options {
-            match option.name.as_str() {
-                "retries" => self.retries = usize::try_from(number(option)?).unwrap_or(0),
-                "retry_seconds" => self.timeout = Duration::from_secs(number(option)?),
-                _ => others.push(option.clone()),
-            }
-        }
-        Ok((self, others))
-    }
 }
 
 #[derive(Clone)]
 pub(super) struct Backend {
-    /// Objects by their keys.
     pub(super) objects: Arc<dyn ObjectStore>,
     /// Listings, page by page; `None` for a web server, which has none.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
@@ -81,8 +60,20 @@ pub(super) struct Backend {
 
 /// Makes the client of the store that a URL names. Nothing is sent yet.
 pub(super) fn connect(url: &StoreUrl, options: &[StoreOption], policy: RetryPolicy) -> Result<Backend, StoreError> {
-    let (policy, options) = policy.with_options(options)?;
-    let options = &options[..];
+    let (mut policy, mut others) = (policy, Vec::new());
+    for option in options {
+        let number = || {
+            let wrong = format!("{option}: not a number from 0 to 600");
+            let number = option.value.parse::<u64>().ok().filter(|number| *number <= 600);
+            number.ok_or_else(|| StoreError::new(io::ErrorKind::InvalidInput, wrong))
+        };
+        match option.name.as_str() {
+            "retries" => policy.retries = usize::try_from(number()?).unwrap_or(0),
+            "retry_seconds" => policy.timeout = Duration::from_secs(number()?),
+            _ => others.push(option.clone()),
+        }
+    }
+    let options = &others[..];
     let retry = RetryConfig {
         backoff: BackoffConfig { max_backoff: LONGEST_PAUSE, base: GROWTH, ..BackoffConfig::default() },
         max_retries: policy.retries,
@@ -104,8 +95,11 @@ pub(super) fn connect(url: &StoreUrl, options: &[StoreOption], policy: RetryPoli
             builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, place, metrics))
         }
         StoreKind::Gcs => {
-            let builder = gcs(url, options)?.with_retry(retry).with_http_connector(connector);
-            builder.build().map(|store| both(store, String::new(), metrics))
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket);
+            let get = GoogleCloudStorageBuilder::get_config_value;
+            let builder = apply(builder, options, get, |builder, key, value| builder.with_config(key, value))?;
+            let built = builder.with_retry(retry).with_http_connector(connector).build();
+            built.map(|store| both(store, String::new(), metrics))
         }
         StoreKind::Http => {
             let built = http(url, options)?.with_retry(retry).with_http_connector(connector).build();
@@ -237,32 +231,26 @@ fn azure(url: &StoreUrl, options: &[StoreOption]) -> Result<MicrosoftAzureBuilde
     apply(builder, options, MicrosoftAzureBuilder::get_config_value, |b, key, value| b.with_config(key, value))
 }
 
-/// Returns what a connection string of Azure says.
 fn connection_string(text: &str) -> Vec<(AzureConfigKey, String)> {
     let parts: Vec<(&str, &str)> = text.split(';').filter_map(|part| part.trim().split_once('=')).collect();
     let get = |name: &str| parts.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
-    let mut found = Vec::new();
-    let mut add = |key: AzureConfigKey, value: Option<&str>| found.extend(value.map(|value| (key, value.to_owned())));
-    add(AzureConfigKey::AccountName, get("AccountName"));
-    add(AzureConfigKey::AccessKey, get("AccountKey"));
-    add(AzureConfigKey::SasKey, get("SharedAccessSignature"));
     let suffixed = || {
         let (name, suffix) = (get("AccountName")?, get("EndpointSuffix")?);
         Some(format!("{}://{name}.blob.{suffix}", get("DefaultEndpointsProtocol").unwrap_or("https")))
     };
     let endpoint = get("BlobEndpoint").map(|endpoint| endpoint.trim_end_matches('/').to_owned()).or_else(suffixed);
-    add(AzureConfigKey::Endpoint, endpoint.as_deref());
     // a user who writes http:// there means it
-    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    add(AzureConfigKey::Client(ClientConfigKey::AllowHttp), is_plain.then_some("true"));
+    let is_plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
     let is_emulator = get("UseDevelopmentStorage").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    add(AzureConfigKey::UseEmulator, is_emulator.then_some("true"));
-    found
-}
-
-fn gcs(url: &StoreUrl, options: &[StoreOption]) -> Result<GoogleCloudStorageBuilder, StoreError> {
-    let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket);
-    apply(builder, options, GoogleCloudStorageBuilder::get_config_value, |b, key, value| b.with_config(key, value))
+    let found = [
+        (AzureConfigKey::AccountName, get("AccountName")),
+        (AzureConfigKey::AccessKey, get("AccountKey")),
+        (AzureConfigKey::SasKey, get("SharedAccessSignature")),
+        (AzureConfigKey::Endpoint, endpoint.as_deref()),
+        (AzureConfigKey::Client(ClientConfigKey::AllowHttp), is_plain.then_some("true")),
+        (AzureConfigKey::UseEmulator, is_emulator.then_some("true")),
+    ];
+    found.into_iter().filter_map(|(key, value)| Some((key, value?.to_owned()))).collect()
 }
 
 fn http(url: &StoreUrl, options: &[StoreOption]) -> Result<HttpBuilder, StoreError> {
@@ -318,12 +306,9 @@ impl Profile {
 
     /// Returns the key by which the profile gets credentials in a way that volfs does not know.
     fn unknown_way(&self) -> Option<&'static str> {
-        if self.get("aws_access_key_id").is_some() {
-            return None;
-        }
-        ["sso_session", "sso_start_url", "role_arn", "credential_process"]
-            .into_iter()
-            .find(|key| self.get(key).is_some())
+        let has_keys = self.get("aws_access_key_id").is_some();
+        let ways = ["sso_session", "sso_start_url", "role_arn", "credential_process"];
+        ways.into_iter().find(|way| !has_keys && self.get(way).is_some())
     }
 }
 
@@ -332,7 +317,8 @@ fn chosen_profile() -> Option<String> {
 }
 
 /// Gives the builder the token with which a container asks for its credentials, if the environment has it and no file
-/// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory alone.
+/// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory
+/// alone.
 fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     static FILE: OnceLock<io::Result<File>> = OnceLock::new();
     let key = S3Key::ContainerAuthorizationTokenFile;

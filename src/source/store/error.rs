@@ -13,11 +13,9 @@ use thiserror::Error as ThisError;
 
 use crate::source::SourceError;
 
-/// Why a store did not give what was asked for.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
 #[error("{text}")]
 pub(super) struct StoreError {
-    /// What failed, and what to do.
     pub(super) text: String,
     pub(super) kind: ErrorKind,
     /// Whether the object is not of the version that was asked for.
@@ -41,16 +39,14 @@ impl StoreError {
         match error {
             Error::NotFound { .. } if refusal.as_ref().is_none_or(|refusal| !refusal.is_of_bucket()) => None,
             Error::Precondition { .. } => Some(Self::replaced()),
-            _ => Some(match refusal {
-                Some(refusal) => {
-                    let is_beyond_end = refusal.status == 416 || refusal.code == "InvalidRange";
-                    Self { is_beyond_end, ..refusal.explain() }
-                }
-                None => {
-                    let is_beyond_end = causes(error).any(|cause| cause.to_string().starts_with(BEYOND_END));
-                    Self { is_beyond_end, ..explain(error) }
-                }
-            }),
+            _ => {
+                let is_beyond_end = match &refusal {
+                    Some(refusal) => refusal.status == 416 || refusal.code == "InvalidRange",
+                    None => causes(error).any(|cause| cause.to_string().starts_with(BEYOND_END)),
+                };
+                let explained = refusal.map_or_else(|| explain(error), |refusal| refusal.explain());
+                Some(Self { is_beyond_end, ..explained })
+            }
         }
     }
 
@@ -126,22 +122,9 @@ pub(super) enum Failure {
     TooManyRedirects,
 }
 
-impl Failure {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::PlainHttp => ErrorKind::InvalidInput,
-            Self::UnknownHost => ErrorKind::HostUnreachable,
-            Self::NoRanges => ErrorKind::Unsupported,
-            _ => NO_ANSWER,
-        }
-    }
-}
-
-/// An answer with an error status.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
     status: u16,
-    /// The words of the status.
     reason: String,
     /// The code in the body or the headers; empty if there is none. See [`super::http`].
     code: String,
@@ -227,7 +210,13 @@ fn explain(error: &Error) -> StoreError {
 /// Explains one error of a chain. Of several explanations the one of the lowest rank counts.
 fn explain_cause(cause: &(dyn StdError + 'static)) -> Option<(u8, StoreError)> {
     if let Some(failure) = cause.downcast_ref::<Failure>() {
-        return Some((0, StoreError::new(failure.kind(), failure.to_string())));
+        let kind = match failure {
+            Failure::PlainHttp => ErrorKind::InvalidInput,
+            Failure::UnknownHost => ErrorKind::HostUnreachable,
+            Failure::NoRanges => ErrorKind::Unsupported,
+            _ => NO_ANSWER,
+        };
+        return Some((0, StoreError::new(kind, failure.to_string())));
     }
     let (rank, kind, text) = if let Some(error) = cause.downcast_ref::<TlsError>() {
         match error {

@@ -1,8 +1,9 @@
-//! The HTTP client below the stores: makes it of the library's options, decides on redirects, tells failures apart while
-//! they are values and not text, keeps the headers that describe an object, and counts requests and how long they take.
+//! The HTTP client below the stores: makes it of the library's options, decides on redirects, tells failures apart
+//! while they are values and not text, keeps the headers that describe an object, and counts requests and how long they
+//! take.
 //!
-//! The HTTP library would follow all redirects and take away only `Authorization` and cookies, so that a session token, or
-//! another header that identifies, would go to any host that a store names. Here a request with anything that may be
+//! The HTTP library would follow all redirects and take away only `Authorization` and cookies, so that a session token,
+//! or another header that identifies, would go to any host that a store names. Here a request with anything that may be
 //! secret goes to no other origin.
 
 use std::hash::{BuildHasher, RandomState};
@@ -43,7 +44,6 @@ const CREDENTIAL_SERVICES: [&str; 3] =
 
 const USER_AGENT: &str = concat!("volfs/", env!("CARGO_PKG_VERSION"));
 
-/// The most redirects of one request that are followed.
 const MAX_REDIRECTS: usize = 5;
 
 /// The headers that a request may have which goes to another origin. All others may sign or identify.
@@ -61,8 +61,8 @@ const MAX_NAME: usize = 80;
 /// Classes of latencies: four for each doubling, from 1 microsecond on. The last has all beyond an hour.
 const CLASSES: usize = 128;
 
-/// The headers of an answer that stores keep with an object for its writer: those with `meta` in their names, and of web
-/// servers also those without a prefix.
+/// The headers of an answer that stores keep with an object for its writer: those with `meta` in their names, and of
+/// web servers also those without a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UserHeaders(pub(super) Vec<(Box<str>, Box<[u8]>)>);
 
@@ -277,8 +277,8 @@ async fn with_code_alone(answer: HttpResponse) -> HttpResponse {
     HttpResponse::from_parts(parts, code.into())
 }
 
-/// Returns the code of an error: the element `Code` of S3, Azure and Google, a header of Azure where there is no body, or
-/// what services of tokens give as JSON.
+/// Returns the code of an error: the element `Code` of S3, Azure and Google, a header of Azure where there is no body,
+/// or what services of tokens give as JSON.
 fn code_of(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     let is_code = |code: &str| {
         (1..=MAX_CODE).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
@@ -343,21 +343,14 @@ fn is_amazon(url: &Url) -> bool {
     url.host_str().is_some_and(is_of)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Metrics {
     requests: Counter,
     /// Bytes that have arrived as content of objects.
     pub(super) bytes: Counter,
     failed: Counter,
     in_flight: AtomicUsize,
-    latencies: [AtomicU64; CLASSES],
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let (requests, bytes, failed, in_flight) = Default::default();
-        Self { requests, bytes, failed, in_flight, latencies: std::array::from_fn(|_| AtomicU64::new(0)) }
-    }
+    latencies: [[AtomicU64; 32]; CLASSES / 32],
 }
 
 /// A request that is in flight until this value is dropped.
@@ -380,12 +373,13 @@ impl Metrics {
     /// again) is tried again.
     fn answered(&self, took: Duration, bad: bool) {
         self.failed.add(u64::from(bad));
-        self.latencies[class_of(took)].fetch_add(1, Ordering::Relaxed);
+        self.latencies.as_flattened()[class_of(took)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the counters; `staged` is the number of bytes that wait in memory for their readers.
     pub(super) fn status(&self, staged: usize) -> StoreStatus {
-        let counts: Vec<u64> = self.latencies.iter().map(|class| class.load(Ordering::Relaxed)).collect();
+        let counts: Vec<u64> =
+            self.latencies.as_flattened().iter().map(|class| class.load(Ordering::Relaxed)).collect();
         StoreStatus {
             requests: self.requests.get(),
             bytes: self.bytes.get(),
@@ -408,7 +402,6 @@ fn middle_of(class: usize) -> Duration {
     Duration::from_secs_f64(1e-6 * ((class as f64 + 0.5) / 4.0).exp2())
 }
 
-/// Returns a percentile; `None` if nothing was counted.
 fn quantile(counts: &[u64], percent: u64) -> Option<Duration> {
     let total: u64 = counts.iter().sum();
     let mut left = (total.saturating_mul(percent)).div_ceil(100).max(1);

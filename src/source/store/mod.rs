@@ -1,8 +1,8 @@
 //! Object stores: S3, Azure Blob Storage, Google Cloud Storage, and files of web servers.
 //!
 //! A [`StoreTree`] is what a URL names. What is at a key is told by listings ([`names`]); an open file or folder
-//! ([`object_reader`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests go
-//! through one [`client`], on separate threads.
+//! ([`object_reader`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests
+//! go through one [`client`], on separate threads.
 
 mod cache;
 mod client;
@@ -100,7 +100,6 @@ impl Tree for StoreTree {
     }
 }
 
-/// What was found at a key.
 struct StorePlace {
     store: Arc<Store>,
     key: Box<str>,

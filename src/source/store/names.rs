@@ -1,5 +1,5 @@
-//! What is at a key: objects and folders, by listings where the store gives them, or else by asking for one object after
-//! the other. Answers count for a second, absent ones too.
+//! What is at a key: objects and folders, by listings where the store gives them, or else by asking for one object
+//! after the other. Answers count for a second, absent ones too.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,6 @@ use super::error::StoreError;
 use crate::source::EntryKind;
 use crate::sync::Mutex;
 
-/// How long an answer counts.
 const TTL: Duration = Duration::from_secs(1);
 /// Listings and single answers that are remembered.
 const LISTINGS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
@@ -40,13 +39,6 @@ struct Listing {
     until: Instant,
 }
 
-impl Listing {
-    fn is_complete(&self) -> bool {
-        self.next.is_none()
-    }
-}
-
-/// What is known of the names of one store.
 pub(super) struct Names {
     client: Arc<Client>,
     listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
@@ -67,7 +59,7 @@ impl Names {
                 // a version without an etag would be another one than that of the next answer with one
                 Some(At::File(ObjectMeta { etag: None, .. })) => {}
                 Some(at) => return Some(at.clone()),
-                None if listing.is_complete() => return Some(At::Nothing),
+                None if listing.next.is_none() => return Some(At::Nothing),
                 None => {}
             }
         }
@@ -80,7 +72,7 @@ impl Names {
 
     /// Returns how many names a folder has, as far as a listing has told a moment ago.
     pub(super) fn count_known(&self, key: &str) -> usize {
-        self.fresh(key).map_or(0, |listing| if listing.is_complete() { listing.entries.len() } else { usize::MAX })
+        self.fresh(key).map_or(0, |listing| if listing.next.is_none() { listing.entries.len() } else { usize::MAX })
     }
 
     pub(super) fn look(&self, key: &str) -> Result<At, StoreError> {
@@ -140,10 +132,8 @@ impl Names {
         };
         match wait_for(both)? {
             (Ok(page), head) => {
-                match self.insert(key, page.entries.into_iter().collect(), page.next, began).entries.is_empty() {
-                    true => Ok(head?.map_or(At::Nothing, At::File)),
-                    false => Ok(At::Folder),
-                }
+                let listing = self.insert(key, page.entries.into_iter().collect(), page.next, began);
+                Ok(if listing.entries.is_empty() { head?.map_or(At::Nothing, At::File) } else { At::Folder })
             }
             // list permission may be missing while read is allowed
             (Err(denied), head) if denied.kind == io::ErrorKind::PermissionDenied => match head {
@@ -203,7 +193,7 @@ impl Names {
         };
         let (prefix, known) = (prefix_of(key), self.fresh(key));
         if let Some(known) = &known
-            && (!pass(&known.entries) || known.is_complete())
+            && (!pass(&known.entries) || known.next.is_none())
         {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! A dataset in a store (one object, or a folder of objects, which are all keys with one beginning), and what all datasets
-//! of a store share.
+//! A dataset in a store (one object, or a folder of objects, which are all keys with one beginning), and what all
+//! datasets of a store share.
 
 use std::io::{Error, ErrorKind};
 use std::num::NonZeroUsize;
@@ -21,7 +21,6 @@ use crate::source::{
     new_number,
 };
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicUsize;
 
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
@@ -29,8 +28,8 @@ const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
 const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// How long an object that was not there counts as absent.
 const ABSENT_TTL: Duration = Duration::from_secs(1);
-/// Reads up to this length get the whole block of this length around them, which is kept: headers and tables are read in
-/// small parts.
+/// Reads up to this length get the whole block of this length around them, which is kept: headers and tables are read
+/// in small parts.
 const SMALL: u64 = 32 << 10;
 const BLOCK: u64 = 64 << 10;
 /// Gaps up to this length between ranges are fetched along with them: another request costs more.
@@ -45,9 +44,6 @@ pub(super) struct Store {
     pub(super) names: Names,
     /// What is on a local disk of it, if anything is.
     pub(super) cache: Option<Arc<StoreCache>>,
-    /// Names whose versions are remembered.
-    listed_names: Arc<AtomicUsize>,
-    /// First bytes of files.
     pub(super) heads: Mutex<LruCache<ObjectVersion, Arc<[u8]>>>,
     /// What the store said of each object first: a later answer must say the same.
     versions: Mutex<LruCache<ObjectId, (Option<ObjectMeta>, Instant)>>,
@@ -63,7 +59,6 @@ impl Store {
             names: Names::new(Arc::clone(&client)),
             client,
             cache: cache.map(Arc::new),
-            listed_names: Arc::default(),
             heads: Mutex::new(LruCache::new(HEADS)),
             versions: Mutex::new(LruCache::new(VERSIONS)),
         })
@@ -90,7 +85,6 @@ impl Store {
 pub(super) struct ObjectReader {
     number: u64,
     store: Arc<Store>,
-    /// The key of the object or of the folder.
     key: Box<str>,
     /// The version of the object; `None` for a folder.
     file: Option<ObjectMeta>,
@@ -105,14 +99,10 @@ impl ObjectReader {
     /// Opens an object in the version `file`, or a folder. Nothing is sent.
     pub(super) fn new(store: &Arc<Store>, key: &str, file: Option<ObjectMeta>, failure: FirstFailure) -> Self {
         let (number, changed) = (new_number(), Arc::default());
-        let limit = Arc::new(RequestLimit::new(store.client.most_in_flight(MAX_REQUESTS)));
-        let cached = store.cache.as_ref().and_then(|cache| match &file {
-            Some(meta) => CachedObjects::file(cache, key, meta),
-            None => {
-                let versions = FolderVersions::new(&store.client, &store.listed_names, &changed);
-                Some(CachedObjects::folder(cache, key, versions))
-            }
-        });
+        // one file or folder that hangs must not take all connections
+        let limit = Arc::new(RequestLimit::new(MAX_REQUESTS.min(store.client.most_connections / 4)));
+        let versions = || FolderVersions::new(&store.client, &changed);
+        let cached = store.cache.as_ref().and_then(|cache| CachedObjects::new(cache, key, file.as_ref(), versions));
         let (store, key, cached) = (Arc::clone(store), key.into(), cached.map(Arc::new));
         Self { number, store, key, file, limit, changed, cached, failure }
     }
@@ -143,41 +133,26 @@ impl ObjectReader {
         }
     }
 
-    /// Returns what the store tells of an object, the headers written with it included; `None` if it does not exist. What is
-    /// in flight answers, or else a request for its first bytes if `with_bytes`, or for its head alone.
+    /// Returns what the store tells of an object, the headers written with it included; `None` if it does not exist.
+    /// What is in flight answers, or else a request for its first bytes if `with_bytes`, or for its head alone.
     fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<ObjectMeta>, SourceError> {
         self.check_unchanged()?;
-        let known = || match self.known(key) {
-            Some(Some(meta)) if meta.headers.is_none() && !with_bytes => None,
-            known => known,
-        };
+        let has_headers = |meta: &Option<ObjectMeta>| meta.as_ref().is_none_or(|meta| meta.headers.is_some());
+        let known = || self.known(key).filter(|meta| with_bytes || has_headers(meta));
         if let Some(known) = known() {
             return Ok(known);
         }
-        let (object, told) = (self.object(key), |fetched: Option<Fetched>| fetched.map(|fetched| fetched.meta));
-        let outcome = match self.store.staging.any_of(&object) {
-            Some(outcome) => outcome.map(told),
-            None if with_bytes => self.fetch(key, 0..1).map(told),
-            None => match known() {
-                // what was in flight has come, and was read, since it was looked for
-                Some(known) => Ok(known),
-                None => wait_for(self.store.client.head(key))
-                    .unwrap_or_else(|error| Err(error.into()))
-                    .and_then(|meta| self.store.note(&object, &self.changed, meta.as_ref()).map(|()| meta)),
-            },
+        let object = self.object(key);
+        let fetched = self.store.staging.any_of(&object).or_else(|| with_bytes.then(|| self.fetch(key, 0..1)));
+        let outcome = match (fetched, known()) {
+            (Some(outcome), _) => outcome.map(|fetched| fetched.map(|fetched| fetched.meta)),
+            // what was in flight has come, and was read, since it was looked for
+            (None, Some(known)) => Ok(known),
+            (None, None) => wait_for(self.store.client.head(key))
+                .unwrap_or_else(|error| Err(error.into()))
+                .and_then(|meta| self.store.note(&object, &self.changed, meta.as_ref()).map(|()| meta)),
         };
         outcome.map_err(|error| self.failed("read from", &error))
-    }
-
-    /// Reads a range of an object, shorter if the object ends before; `None` if there is no object.
-    fn read(&self, key: &str, range: Range<u64>) -> Result<Option<Fetched>, SourceError> {
-        self.check_unchanged()?;
-        if self.known(key) == Some(None) {
-            return Ok(None);
-        }
-        let fetched = self.fetch(key, range).map_err(|error| self.failed("read from", &error));
-        self.check_unchanged()?;
-        fetched
     }
 
     fn read_object(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
@@ -196,15 +171,18 @@ impl ObjectReader {
         if out.is_empty() {
             return Ok(self.file.is_some() || self.meta(&key, true)?.is_some());
         }
-        if let Some(cached) = &self.cached {
-            self.check_unchanged()?;
-            let is_read = cached.read(&key, offset, out);
-            self.check_unchanged()?;
-            if is_read {
-                return Ok(true);
-            }
+        self.check_unchanged()?;
+        let is_kept = self.cached.as_ref().is_some_and(|cached| cached.read(&key, offset, out));
+        self.check_unchanged()?;
+        if is_kept {
+            return Ok(true);
         }
-        match (self.read(&key, offset..end)?, &self.file) {
+        let fetched = match self.known(&key) {
+            Some(None) => Ok(None),
+            _ => self.fetch(&key, offset..end).map_err(|error| self.failed("read from", &error)),
+        };
+        self.check_unchanged()?;
+        match (fetched?, &self.file) {
             (Some(fetched), _) if fetched.bytes.len() == out.len() => {
                 out.copy_from_slice(&fetched.bytes);
                 Ok(true)
@@ -274,10 +252,9 @@ impl ObjectReader {
         });
     }
 
-    /// Returns an error without the key: what fails for one object fails for many, and one line of the log is enough for
-    /// them.
+    /// Returns an error without the key: what fails for one object fails for many, and one line of the log is enough.
     fn failed(&self, doing: &str, error: &StoreError) -> SourceError {
-        error.to_source_error(self.store.client.doing(doing))
+        error.to_source_error(format!("cannot {doing} {}", self.store.client.base))
     }
 }
 
@@ -310,6 +287,7 @@ impl Source for ObjectReader {
         let (staging, size) = (&self.store.staging, self.file.as_ref().map_or(u64::MAX, |meta| meta.size));
         let is_missing = |key: &str, range: &Range<u64>| {
             range.end > range.start
+                && self.known(key) != Some(None)
                 && !staging.has_or_had(&self.object(key), range)
                 && !self.cached.as_ref().is_some_and(|cached| cached.has(key, range))
         };
@@ -332,15 +310,11 @@ impl Source for ObjectReader {
         }
         for (key, range) in merged {
             let object = self.object(key);
-            if self.known(key) == Some(None) {
-                continue;
-            }
             match staging.reserve(&object, &range, awaited) {
-                Reservation::Requested => continue,
+                Reservation::Made => self.request(&object, range),
+                Reservation::Requested => {}
                 Reservation::NoRoom => return false,
-                Reservation::Made => {}
             }
-            self.request(&object, range);
         }
         true
     }
@@ -393,12 +367,11 @@ impl Folder for ObjectReader {
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
-        let key =
-            if below.is_empty() { self.key.to_string() } else { prefix_of(&self.key) + below.trim_end_matches('/') };
+        let key = prefix_of(&self.key) + below;
         if !self.store.client.can_list() {
             return Ok(());
         }
-        match self.store.names.visit(&key, visit) {
+        match self.store.names.visit(key.trim_end_matches('/'), visit) {
             Err(error) if error.kind == ErrorKind::PermissionDenied => Ok(()),
             listed => self.failure.noted(listed.map_err(|error| self.failed("list", &error))),
         }

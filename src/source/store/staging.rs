@@ -3,8 +3,8 @@
 //! Every byte of a store comes through here: a range is requested once, however many want it (single flight), and a
 //! reader waits for the request that covers what it wants. Bytes that were read once are dropped; small blocks, which
 //! headers and tables are read in, stay until they are evicted. The bytes in flight or waiting are bounded: what does
-//! not fit is not fetched ahead. Only what a reader waits for is fetched in any case. The requests of a source are bounded
-//! by their bytes ([`RequestLimit`]).
+//! not fit is not fetched ahead. Only what a reader waits for is fetched in any case. The requests of a source are
+//! bounded by their bytes ([`RequestLimit`]).
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ const UNREAD_TTL: Duration = Duration::from_secs(3);
 /// reads the rest.
 const HEADER: u64 = 4 << 10;
 
-/// For this time all readers get the same answer about a range that could not be fetched, or an object that is not there.
+/// For this time all readers get the same answer about a range that could not be fetched, or an absent object.
 const ERROR_TTL: Duration = Duration::from_secs(1);
 
 /// Ranges that were read a moment ago are not fetched ahead again for this time; so many are remembered.
@@ -69,7 +69,6 @@ struct State {
     objects: HashMap<ObjectId, Vec<Span>>,
     /// The object of each span that has arrived, by the span's number.
     arrived: LruCache<u64, ObjectId>,
-    /// The number of the next span.
     next: u64,
     bytes: u64,
     /// The beginnings of ranges that were read a moment ago, and may not be decoded yet.
@@ -83,13 +82,11 @@ impl Default for State {
     }
 }
 
-/// A range that was requested.
 struct Span {
     number: u64,
     range: Range<u64>,
     /// Whether it stays after it was read.
     kept: bool,
-    /// Bytes that were read of it so far.
     read: u64,
     waiting: u32,
     outcome: Option<(Outcome, Instant)>,
@@ -127,9 +124,9 @@ impl Span {
 }
 
 impl Staging {
-    /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets the range `wide`, which
-    /// has it: it must see to it that [`Staging::arrive`] is called. What is `kept` stays in memory afterwards as long as
-    /// there is room.
+    /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets the range `wide`,
+    /// which has it: it must see to it that [`Staging::arrive`] is called. What is `kept` stays in memory afterwards as
+    /// long as there is room.
     pub(super) fn get(
         &self,
         object: &ObjectId,
@@ -166,7 +163,7 @@ impl Staging {
         }
     }
 
-    /// Returns whether a range is in flight or in memory, or somebody has read it a moment ago and need not get it again.
+    /// Returns whether a range is in flight or in memory, or was read a moment ago and need not be fetched again.
     pub(super) fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
         let mut state = self.state.lock();
         let at = state.read.peek(&(object.clone(), range.start));
@@ -192,9 +189,7 @@ impl Staging {
 
     /// Takes what a request has brought, and wakes the threads that wait for it.
     pub(super) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
-        let mut state = self.state.lock();
-        state.arrive(object, range, outcome);
-        drop(state);
+        self.state.lock().arrive(object, range, outcome);
         self.arrived.notify_all();
     }
 
@@ -251,9 +246,8 @@ impl State {
 
     /// Returns what has arrived of a range. Takes the span out if all of it was read and nobody waits for it.
     fn take(&mut self, object: &ObjectId, range: &Range<u64>) -> (Outcome, Option<Span>) {
-        let spans = self.objects.get_mut(object).map_or(&mut [][..], Vec::as_mut_slice);
-        let Some(at) = spans.iter().position(|span| span.covers(range)) else { return (Ok(None), None) };
-        let Some(span) = spans.get_mut(at) else { return (Ok(None), None) };
+        let mut spans = self.objects.get_mut(object).into_iter().flatten().enumerate();
+        let Some((at, span)) = spans.find(|(_, span)| span.covers(range)) else { return (Ok(None), None) };
         if !span.kept {
             self.read.put((object.clone(), range.start), Instant::now());
         }
@@ -328,7 +322,6 @@ impl State {
     }
 }
 
-/// Bounds the requests of one source.
 pub(super) struct RequestLimit {
     /// A permit for each byte.
     permits: Semaphore,

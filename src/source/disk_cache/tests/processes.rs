@@ -202,8 +202,8 @@ fn a_link_of_another_user_is_not_followed() {
     assert!(at("own/CACHEDIR.TAG").exists());
 }
 
-/// Files that cannot be removed, until this is dropped: immutable ones, or for a user who may not make them so, those of
-/// folders that cannot be written to.
+/// Files that cannot be removed, until this is dropped: immutable ones, or for a user who may not make them so, those
+/// of folders that cannot be written to.
 struct Kept(Vec<PathBuf>);
 
 impl Kept {
