@@ -17,7 +17,7 @@ use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::Blocking;
 use crate::source::disk_cache::{CacheKey, DiskCache};
-use crate::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
+use crate::volume::{ArrayInfo, Brick, Dims, Dtype, Layout, Region, StoredLength};
 
 /// A level of a layer of a dataset.
 pub struct Level {
@@ -200,14 +200,13 @@ impl Wavelet {
         method: i32,
         out: &mut [u8],
     ) -> io::Result<()> {
-        let sample = match bytes {
-            1 => wavelet::Sample::U8,
-            2 => wavelet::Sample::U16,
-            _ => wavelet::Sample::F32,
+        let dtype = match bytes {
+            1 => Dtype::UInt8,
+            2 => Dtype::UInt16,
+            _ => Dtype::Float32,
         };
         let (normalized, lossless) = (method == 4 || method == 6, method == 5 || method == 6);
-        let expected =
-            wavelet::Expected { size, sample, no_value: None, scale: 1.0, offset: 0.0, normalized, lossless };
+        let expected = wavelet::Expected { size, dtype, no_value: None, scale: 1.0, offset: 0.0, normalized, lossless };
         wavelet::decode(chunk, &expected, None, &mut self.0, out).map_err(io::Error::other)
     }
 
@@ -265,7 +264,7 @@ pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result
                     if rest > most {
                         return Err(FormatError::Damaged(format!(
                             "{} has {rest} bytes: more than {most}",
-                            coded.object
+                            &*coded.object
                         )));
                     }
                     rest

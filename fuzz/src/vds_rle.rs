@@ -1,7 +1,7 @@
 //! Decodes arbitrary bytes as run lengths of VDS, and compares the result with a naive decoder. The header is corrected;
 //! the first byte of the input chooses the unit and whether to spoil the header.
 
-use crate::format::vds::fuzz_entry;
+use crate::format::vds::chunk::decode_rle;
 
 use super::bounded;
 
@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) -> u64 {
     let packed = [&size.to_le_bytes()[..], &(length as i32).to_le_bytes(), &(unit as i32).to_le_bytes(), runs].concat();
     let decoded = |fill| {
         let mut out = vec![fill; length];
-        let done = bounded::at_most(4 << 10, "run lengths", || fuzz_entry::rle(&packed, &mut out));
+        let done = bounded::at_most(4 << 10, "run lengths", || decode_rle(&packed, &mut out));
         done.map(|()| out)
     };
     let one = decoded(0);

@@ -2,7 +2,8 @@
 //! version word gives the parameters of the channel (bits: lossless, normalised, with NoValue; two for the type; then
 //! the level).
 
-use crate::format::vds::wavelet::{Expected, Sample, Scratch, decode, working_set};
+use crate::format::vds::wavelet::{Expected, Scratch, decode, working_set};
+use crate::volume::Dtype;
 
 use super::bounded;
 
@@ -24,7 +25,7 @@ pub fn run(input: &[u8]) -> u64 {
     let size = fit(&mut chunk);
     let expected = Expected {
         size,
-        sample: [Sample::F32, Sample::U8, Sample::U16, Sample::F32][usize::from(kind >> 3 & 3)],
+        dtype: [Dtype::Float32, Dtype::UInt8, Dtype::UInt16, Dtype::Float32][usize::from(kind >> 3 & 3)],
         no_value: (kind & 4 != 0).then_some(-999.25),
         scale: 0.25,
         offset: -3.0,
@@ -34,7 +35,7 @@ pub fn run(input: &[u8]) -> u64 {
     let level = (level != 0).then_some(level - (level != 0) as u8);
     let decoded = |fill| {
         let mut scratch = Scratch::default();
-        let mut out = vec![fill; size.iter().product::<usize>() * expected.sample.bytes()];
+        let mut out = vec![fill; size.iter().product::<usize>() * expected.dtype.size()];
         let most = working_set(size) as u64 + (64 << 10);
         let done =
             bounded::at_most(most, "a wavelet chunk", || decode(&chunk, &expected, level, &mut scratch, &mut out));

@@ -1,22 +1,11 @@
 //! Raw LZ4 blocks: without frame, length prefix or dictionary.
 //!
-//! A sequence is a token, literals, and a match: earlier output that is repeated. Most sequences of a volume are shorter
-//! than a chunk, and copying a chunk of constant size costs less than copying the exact length; so more is written than
-//! the sequence has, and the next one overwrites that. Near the end of the block there is no room for it: the end is left
-//! to lz4_flex, and so are invalid sequences.
+//! A sequence is a token, literals, and a match: earlier output that is repeated. Most sequences of a volume are
+//! shorter than a chunk, and copying a chunk of constant size costs less than copying the exact length; so more is
+//! written than the sequence has, and the next one overwrites that. Near the end of the block there is no room for it:
+//! the end is left to lz4_flex, and so are invalid sequences.
 
 use lz4_flex::block::decompress_into_with_dict;
-use thiserror::Error;
-
-/// Why a block cannot be decoded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum Lz4Error {
-    /// It is not an LZ4 block, or decodes to more bytes than expected.
-    #[error("not a valid LZ4 block: {0}")]
-    Invalid(String),
-    #[error("the LZ4 block decodes to {found} bytes, not {wanted}")]
-    Short { found: usize, wanted: usize },
-}
 
 /// The most bytes between a match and the bytes that it repeats.
 const MAX_OFFSET: usize = u16::MAX as usize;
@@ -32,21 +21,21 @@ pub(crate) fn longest(bytes: u64) -> u64 {
 }
 
 /// Decodes a block, which must fill `out` exactly; after an error its content is unspecified.
-pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
     let wanted = out.len();
-    let Progress { read, written } = decode_sequences(stored, out);
+    let (read, written) = decode_sequences(stored, out);
     // the library decodes the end, and describes the fault of an invalid sequence
     let (before, rest) = out.split_at_mut(written);
     let reachable = &before[written.saturating_sub(MAX_OFFSET)..];
     match decompress_into_with_dict(&stored[read..], rest, reachable) {
         Ok(found) if found == rest.len() => Ok(()),
-        Ok(found) => Err(Lz4Error::Short { found: written + found, wanted }),
-        Err(e) => Err(Lz4Error::Invalid(e.to_string())),
+        Ok(found) => Err(format!("the LZ4 block decodes to {} bytes, not {wanted}", written + found)),
+        Err(e) => Err(format!("not a valid LZ4 block: {e}")),
     }
 }
 
-/// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte before
-/// it and five after it, and its length is stored minus 4, of which the token holds 15.
+/// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte
+/// before it and five after it, and its length is stored minus 4, of which the token holds 15.
 const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
 
 /// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
@@ -69,29 +58,20 @@ const CONTINUED: usize = 15;
 /// Matches are stored without their first bytes, which all have.
 const SHORTEST_MATCH: usize = 4;
 
-/// How far a block has been decoded: up to the beginning of a sequence.
-#[derive(Clone, Copy, Default)]
-struct Progress {
-    /// Bytes of the block.
-    read: usize,
-    /// Bytes of output.
-    written: usize,
-}
-
 /// Decodes sequences from the beginning of `block` into `out` until one is not valid or ends within a chunk of the end
-/// of either.
-fn decode_sequences(block: &[u8], out: &mut [u8]) -> Progress {
-    let mut progress = Progress::default();
-    while let Some(further) = sequence(block, out, progress) {
-        progress = further;
+/// of either. Returns how many bytes of the block were read, and how many were written.
+fn decode_sequences(block: &[u8], out: &mut [u8]) -> (usize, usize) {
+    let mut done = (0, 0);
+    while let Some(further) = sequence(block, out, done) {
+        done = further;
     }
-    progress
+    done
 }
 
-/// Decodes the sequence that begins at `progress`. The bytes after its output are unspecified.
+/// Decodes the sequence that begins at byte `read` of the block, and returns where the next one begins. The bytes after
+/// its output are unspecified.
 #[inline(always)]
-fn sequence(block: &[u8], out: &mut [u8], progress: Progress) -> Option<Progress> {
-    let Progress { read, written } = progress;
+fn sequence(block: &[u8], out: &mut [u8], (read, written): (usize, usize)) -> Option<(usize, usize)> {
     let token = usize::from(*block.get(read)?);
     let (literals, read) = length(block, read + 1, token >> 4)?;
     copy_literals(block.get(read..)?, out.get_mut(written..)?, literals)?;
@@ -108,7 +88,7 @@ fn sequence(block: &[u8], out: &mut [u8], progress: Progress) -> Option<Progress
         HALF..CHUNK => repeat::<HALF>(repeated, offset, end - written)?,
         _ => repeat::<CHUNK>(repeated, offset, end - written)?,
     }
-    Some(Progress { read, written: end })
+    Some((read, end))
 }
 
 /// Returns the length of which a token has `begun`, and the place after its further bytes, which begin at `at`.
@@ -225,8 +205,10 @@ mod tests {
                     prop_assert_eq!(found, length);
                     prop_assert_eq!(out, expected);
                 }
-                (Ok(found), Err(e)) => prop_assert_eq!(e, Lz4Error::Short { found, wanted: length }),
-                (Err(_), Err(e)) => prop_assert!(matches!(e, Lz4Error::Invalid(_)), "{}", e),
+                (Ok(found), Err(e)) => {
+                    prop_assert_eq!(e, format!("the LZ4 block decodes to {found} bytes, not {length}"));
+                }
+                (Err(_), Err(e)) => prop_assert!(e.starts_with("not a valid LZ4 block: "), "{}", e),
                 (Err(e), Ok(())) => prop_assert!(false, "{e}"),
             }
         }
@@ -255,7 +237,7 @@ mod tests {
                     let total = literals + length + LAST;
                     let (mut out, mut expected) = (vec![1; total], vec![2; total]);
                     let wanted = decompress_into(&one, &mut expected).ok();
-                    let read = decode_sequences(&one, &mut out).read;
+                    let read = decode_sequences(&one, &mut out).0;
                     assert_eq!(read, if wanted.is_some() { one.len() - LAST - 2 } else { 0 });
                     match decode(&one, &mut out) {
                         Ok(()) => assert!(wanted == Some(total) && out == expected, "{literals} {offset} {length}"),
@@ -272,11 +254,11 @@ mod tests {
         let mut out = [0; 13];
         assert_eq!(decode(&block, &mut out), Ok(()));
         assert_eq!(&out, b"aaaaaaaabcdef");
-        assert_eq!(decode(&block, &mut [0; 14]), Err(Lz4Error::Short { found: 13, wanted: 14 }));
+        assert_eq!(decode(&block, &mut [0; 14]), Err("the LZ4 block decodes to 13 bytes, not 14".into()));
         for wrong in [&block[..9], &block[..4], &[0x13, b'a', 2, 0, 0x50, 0, 0, 0, 0, 0], &[0xff; 40], &[]] {
             assert!(decode(wrong, &mut [0; 13]).is_err(), "{wrong:?}");
         }
-        assert!(matches!(decode(&block, &mut [0; 12]), Err(Lz4Error::Invalid(_))));
+        assert!(decode(&block, &mut [0; 12]).unwrap_err().starts_with("not a valid LZ4 block: "));
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Readers of headers and descriptions of every format: bytes of an object, little-endian fields that follow each other,
-//! and the limit of the values of a text.
+//! Readers of headers and descriptions of every format: bytes of an object, little-endian fields that follow each
+//! other, and the limit of the values of a text.
+
+use serde_json::Value;
 
 use super::FormatError;
 use crate::memory::try_zeroed;
@@ -18,29 +20,32 @@ pub(crate) fn read_bytes(
 
 /// A position in a slice of bytes. `part` names the bytes in errors; [`ByteReader::enter`] changes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ByteReader<'a, P> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     position: usize,
-    part: P,
+    part: &'static str,
 }
 
-/// The bytes end inside `part`: a field at `position` would need more of them.
+/// The bytes end inside this part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PastEnd<P> {
-    /// The part that was being read.
-    pub part: P,
-    /// The byte at which the field begins.
-    pub position: usize,
+pub(crate) struct PastEnd(pub &'static str);
+
+/// Methods that read a little-endian number of the type of their name.
+macro_rules! numbers {
+    ($($number:ident)*) => {
+        $(pub(crate) fn $number(&mut self) -> Result<$number, PastEnd> {
+            self.bytes().map($number::from_le_bytes)
+        })*
+    };
 }
 
-impl<'a, P: Copy> ByteReader<'a, P> {
-    /// Creates a reader at the beginning of `bytes`.
-    pub(crate) fn new(part: P, bytes: &'a [u8]) -> Self {
+impl<'a> ByteReader<'a> {
+    pub(crate) fn new(part: &'static str, bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0, part }
     }
 
-    /// Names the part that begins here, for errors.
-    pub(crate) fn enter(&mut self, part: P) {
+    /// Names the part that begins here.
+    pub(crate) fn enter(&mut self, part: &'static str) {
         self.part = part;
     }
 
@@ -61,78 +66,26 @@ impl<'a, P: Copy> ByteReader<'a, P> {
 
     /// Reads the next `count` bytes. If there are fewer, the position stays.
     #[inline]
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd<P>> {
-        let field = self.bytes.get(self.position..).and_then(|rest| rest.get(..count));
-        let field = field.ok_or(PastEnd { part: self.part, position: self.position })?;
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd> {
+        let field = self.bytes.get(self.position..).and_then(|rest| rest.get(..count)).ok_or(PastEnd(self.part))?;
         self.position += count;
         Ok(field)
     }
 
-    /// Skips `count` bytes.
-    pub(crate) fn skip(&mut self, count: usize) -> Result<(), PastEnd<P>> {
-        self.take(count).map(|_| ())
-    }
-
     /// Reads the next `N` bytes.
-    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd<P>> {
-        let past_end = PastEnd { part: self.part, position: self.position };
-        self.take(N)?.first_chunk().copied().ok_or(past_end)
+    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N)?);
+        Ok(bytes)
     }
 
-    /// Reads a byte.
-    pub(crate) fn u8(&mut self) -> Result<u8, PastEnd<P>> {
-        self.bytes().map(u8::from_le_bytes)
-    }
+    numbers!(u8 u32 i32 u64 i64 f32 f64);
 
-    /// Reads an unsigned 32-bit integer.
-    pub(crate) fn u32(&mut self) -> Result<u32, PastEnd<P>> {
-        self.bytes().map(u32::from_le_bytes)
-    }
-
-    /// Reads a signed 32-bit integer.
-    pub(crate) fn i32(&mut self) -> Result<i32, PastEnd<P>> {
-        self.bytes().map(i32::from_le_bytes)
-    }
-
-    /// Reads an unsigned 64-bit integer.
-    pub(crate) fn u64(&mut self) -> Result<u64, PastEnd<P>> {
-        self.bytes().map(u64::from_le_bytes)
-    }
-
-    /// Reads a signed 64-bit integer.
-    pub(crate) fn i64(&mut self) -> Result<i64, PastEnd<P>> {
-        self.bytes().map(i64::from_le_bytes)
-    }
-
-    /// Reads a 32-bit float.
-    pub(crate) fn f32(&mut self) -> Result<f32, PastEnd<P>> {
-        self.bytes().map(f32::from_le_bytes)
-    }
-
-    /// Reads a 64-bit float.
-    pub(crate) fn f64(&mut self) -> Result<f64, PastEnd<P>> {
-        self.bytes().map(f64::from_le_bytes)
-    }
-
-    /// Reads `N` signed 32-bit integers.
-    pub(crate) fn i32s<const N: usize>(&mut self) -> Result<[i32; N], PastEnd<P>> {
-        self.array(Self::i32)
-    }
-
-    /// Reads `N` 32-bit floats.
-    pub(crate) fn f32s<const N: usize>(&mut self) -> Result<[f32; N], PastEnd<P>> {
-        self.array(Self::f32)
-    }
-
-    /// Reads `N` 64-bit floats.
-    pub(crate) fn f64s<const N: usize>(&mut self) -> Result<[f64; N], PastEnd<P>> {
-        self.array(Self::f64)
-    }
-
-    fn array<T: Copy + Default, const N: usize>(
+    /// Reads `N` fields of one type.
+    pub(crate) fn several<T: Copy + Default, const N: usize>(
         &mut self,
-        field: impl Fn(&mut Self) -> Result<T, PastEnd<P>>,
-    ) -> Result<[T; N], PastEnd<P>> {
+        field: impl Fn(&mut Self) -> Result<T, PastEnd>,
+    ) -> Result<[T; N], PastEnd> {
         let mut fields = [T::default(); N];
         for to in &mut fields {
             *to = field(self)?;
@@ -151,9 +104,9 @@ pub(crate) fn truncated(part: &str) -> FormatError {
     FormatError::Damaged(format!("truncated in the {part}"))
 }
 
-impl From<PastEnd<&'static str>> for FormatError {
-    fn from(error: PastEnd<&'static str>) -> Self {
-        truncated(error.part)
+impl From<PastEnd> for FormatError {
+    fn from(PastEnd(part): PastEnd) -> Self {
+        truncated(part)
     }
 }
 
@@ -174,6 +127,12 @@ pub(crate) fn decimal(digits: &str) -> Option<u64> {
     if is_plain { digits.parse().ok() } else { None }
 }
 
+/// Returns a whole number in JSON, which may be written with a decimal point.
+pub(crate) fn whole(value: &Value) -> Option<i128> {
+    let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
+    value.as_number()?.as_i128().or_else(|| value.as_f64().filter(exact).map(|number| number as i128))
+}
+
 /// Returns a text of JSON without its byte order mark; refuses one with too many values.
 pub(crate) fn json_text(text: &[u8]) -> Result<&[u8], String> {
     check_values(text, b",[{")?;
@@ -188,19 +147,19 @@ mod tests {
     fn fields_follow_each_other_until_the_end() {
         let mut fields = ByteReader::new("test", &[1, 0, 0, 192, 63, 254, 255, 255, 255, 9]);
         assert_eq!(fields.u8(), Ok(1));
-        assert_eq!(fields.f32s(), Ok([1.5]));
-        assert_eq!(fields.i32s(), Ok([-2]));
-        assert_eq!(fields.u32(), Err(PastEnd { part: "test", position: 9 }));
-        assert_eq!(fields.skip(2), Err(PastEnd { part: "test", position: 9 }));
+        assert_eq!(fields.several(ByteReader::f32), Ok([1.5]));
+        assert_eq!(fields.several(ByteReader::i32), Ok([-2]));
+        assert_eq!(fields.u32(), Err(PastEnd("test")));
+        assert_eq!(fields.take(2), Err(PastEnd("test")));
         assert_eq!((fields.position(), fields.rest()), (9, &[9][..]));
-        assert_eq!(fields.skip(1), Ok(()));
+        assert_eq!(fields.take(1), Ok(&[9][..]));
         fields.enter("rest");
         assert_eq!(FormatError::from(fields.u8().unwrap_err()), FormatError::Damaged("truncated in the rest".into()));
     }
 
     #[test]
     fn padding_may_be_missing_at_the_end() {
-        let mut fields = ByteReader::new((), &[1, 2, 3, 4, 5]);
+        let mut fields = ByteReader::new("test", &[1, 2, 3, 4, 5]);
         fields.align(4);
         assert_eq!((fields.position(), fields.take(6).is_err()), (0, true));
         assert_eq!(fields.take(5), Ok(&[1, 2, 3, 4, 5][..]));

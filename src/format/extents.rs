@@ -1,7 +1,10 @@
 //! Finds ranges of a file that overlap, in bounded memory however many there are.
 //!
-//! The ranges are visited in several passes. Each pass keeps the next million in ascending order, and compares neighbours.
-//! A hundred million bricks take about a hundred passes over their table. An overlap becomes a finding of `volfs verify`.
+//! The ranges are visited in several passes. Each pass keeps the next million in ascending order, and compares
+//! neighbours. A hundred million bricks take about a hundred passes over their table. An overlap becomes a finding of
+//! `volfs verify`.
+
+use std::borrow::Cow;
 
 use crate::format::{Finding, FormatError};
 use crate::volume::Dims;
@@ -9,15 +12,23 @@ use crate::volume::Dims;
 /// The ranges that a pass keeps at least. It keeps at most twice this number, of 32 bytes each.
 const WINDOW: usize = 1 << 20;
 
-/// A range of a file and its owner. Ranges are ordered by where they begin.
+/// A part of a file that is no brick: its name, offset and length.
+pub(crate) type Part = (Cow<'static, str>, u64, u64);
+
+/// The owner of a range. Two numbers of the caller say which brick or page it is; of a part it is the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    Brick(u32, u64),
+    Page(u32, u64),
+    Part(u32),
+}
+
+/// A range of a file and its owner: no two have the same. Ranges are ordered by where they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Extent {
-    /// The first byte.
     pub offset: u64,
-    /// The number of bytes.
     pub length: u64,
-    /// Two numbers that the caller chooses. No two ranges have the same owner.
-    pub owner: (u32, u64),
+    pub owner: Owner,
 }
 
 impl Extent {
@@ -31,7 +42,6 @@ impl Extent {
 pub(crate) struct Overlap {
     /// The one that begins first.
     pub first: Extent,
-    /// The other one.
     pub second: Extent,
 }
 
@@ -41,30 +51,29 @@ impl Overlap {
         (self.first.offset, self.first.length) == (self.second.offset, self.second.length)
     }
 
-    /// Reports the overlap, of a brick if one of the two is a brick (`kind` in the format's words): `brick_of` returns its
-    /// layer, level and index. `name_of` names ranges of every owner.
+    /// Reports the overlap, of a brick if one of the two is a brick (`kind` in the format's words). `describe` returns
+    /// the name of an owner; of a brick also its layer, level and index.
     pub(crate) fn finding<'a>(
         &self,
         kind: &str,
-        brick_of: impl Fn(&Extent) -> Option<(&'a str, usize, Dims)>,
-        name_of: impl Fn(&Extent) -> String,
+        describe: impl Fn(Owner) -> (String, Option<(&'a str, usize, Dims)>),
     ) -> Finding {
-        let Self { first, second } = self;
-        let (named, against) = if brick_of(second).is_some() { (second, first) } else { (first, second) };
-        let (other, at) = (name_of(against), against.offset);
-        let Some((layer, lod, brick)) = brick_of(named) else {
-            return Finding::damage(format!("{} overlaps {other} at byte {at}", name_of(named)));
+        let [first, second] = [self.first, self.second].map(|one| (one.offset, describe(one.owner)));
+        let ((at, (name, brick)), (other_at, (other, _))) =
+            if second.1.1.is_some() { (second, first) } else { (first, second) };
+        let Some((layer, lod, brick)) = brick else {
+            return Finding::damage(format!("{name} overlaps {other} at byte {other_at}"));
         };
         let reason = match self.is_shared() {
-            true => format!("{kind} at byte {} has the place of {other}", named.offset),
-            false => format!("{kind} at byte {} overlaps {other} at byte {at}", named.offset),
+            true => format!("{kind} at byte {at} has the place of {other}"),
+            false => format!("{kind} at byte {at} overlaps {other} at byte {other_at}"),
         };
         Finding::damage(reason).of_layer(layer).of_lod(lod).of_brick(brick)
     }
 }
 
-/// Adds an item to the least ones: all of a sequence, or at least `size` and fewer than twice as many. `last` is the greatest
-/// of them once others were left out.
+/// Adds an item to the least ones: all of a sequence, or at least `size` and fewer than twice as many. `last` is the
+/// greatest of them once others were left out.
 pub(crate) fn keep_least<T: Copy + Ord>(items: &mut Vec<T>, last: &mut Option<T>, size: usize, item: T) {
     if last.is_some_and(|last| item > last) {
         return;
@@ -77,12 +86,19 @@ pub(crate) fn keep_least<T: Copy + Ord>(items: &mut Vec<T>, last: &mut Option<T>
     }
 }
 
-/// Reports every range that has bytes in common with one that begins before it. `visit_all` visits all ranges in any
-/// order, and is called once for each pass. Empty ranges overlap nothing.
+/// Reports every range that has bytes in common with one that begins before it. `visit_bricks` visits all ranges but
+/// those of `parts` in any order, and is called once for each pass. Empty ranges overlap nothing.
 pub(crate) fn find_overlaps(
-    visit_all: impl FnMut(&mut dyn FnMut(Extent)) -> Result<(), FormatError>,
+    parts: &[Part],
+    mut visit_bricks: impl FnMut(&mut dyn FnMut(Extent)) -> Result<(), FormatError>,
     found: impl FnMut(Overlap),
 ) -> Result<(), FormatError> {
+    let visit_all = |visit: &mut dyn FnMut(Extent)| {
+        for (number, (_, offset, length)) in (0..).zip(parts) {
+            visit(Extent { offset: *offset, length: *length, owner: Owner::Part(number) });
+        }
+        visit_bricks(visit)
+    };
     find_in_windows(WINDOW, visit_all, found)
 }
 
@@ -127,12 +143,15 @@ mod tests {
         let visit_all = |visit: &mut dyn FnMut(Extent)| {
             passes += 1;
             for (number, (offset, length)) in extents.iter().enumerate() {
-                visit(Extent { offset: *offset, length: *length, owner: (0, number as u64) });
+                visit(Extent { offset: *offset, length: *length, owner: Owner::Brick(0, number as u64) });
             }
             Ok(())
         };
-        find_in_windows(window, visit_all, |overlap| found.push((overlap.second.owner.1, overlap.is_shared())))
-            .unwrap();
+        let mut found_one = |overlap: Overlap| {
+            let Owner::Brick(_, number) = overlap.second.owner else { unreachable!() };
+            found.push((number, overlap.is_shared()));
+        };
+        find_in_windows(window, visit_all, &mut found_one).unwrap();
         found.sort_unstable();
         (found, passes)
     }

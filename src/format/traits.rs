@@ -28,8 +28,8 @@ pub(crate) trait Format: Send + Sync {
         false
     }
 
-    /// Returns whether the description in a folder makes it a dataset of this format: the strong sign. `None` if the folder
-    /// has no description, `Some(false)` if it has one of other data.
+    /// Returns whether the description in a folder makes it a dataset of this format: the strong sign. `None` if the
+    /// folder has no description, `Some(false)` if it has one of other data.
     fn described_folder(&self, _folder: &FolderProbe) -> Option<bool> {
         None
     }
@@ -43,8 +43,8 @@ pub(crate) trait Format: Send + Sync {
     /// Frees memory that decoders keep for the next calls.
     fn release_idle(&self) {}
 
-    /// Returns the name of the file whose version is the version of a dataset in a folder. Without such a file it is the
-    /// version of the folder.
+    /// Returns the name of the file whose version is the version of a dataset in a folder. Without such a file it is
+    /// the version of the folder.
     fn folder_file(&self) -> Option<&'static str> {
         None
     }
@@ -77,9 +77,7 @@ impl OpenWith {
     }
 }
 
-/// An open dataset.
 pub(crate) trait Dataset: Send + Sync {
-    /// Describes the dataset as a whole.
     fn info(&self) -> &DatasetInfo;
 
     /// Returns the layers that can be read, in the dataset's own order.
@@ -102,9 +100,9 @@ pub(crate) trait Dataset: Send + Sync {
         None
     }
 
-    /// Checks the dataset's tables for faults that reading bricks one by one does not notice: bricks that overlap, levels
-    /// that are missing, and other contradictions of the format. Takes time, and bounded memory for tables of any size.
-    /// May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
+    /// Checks the dataset's tables for faults that reading bricks one by one does not notice: bricks that overlap,
+    /// levels that are missing, and other contradictions of the format. Takes time, and bounded memory for tables of
+    /// any size. May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
     fn check_structure(&self, _report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         Ok(())
     }
@@ -118,28 +116,20 @@ pub(crate) trait Dataset: Send + Sync {
 
 /// One layer: an array at several levels of detail.
 pub(crate) struct Layer {
-    /// The layer's name in the dataset.
     pub name: String,
     /// The levels, the finest first; the index is the LOD. Never empty.
     pub levels: Vec<Arc<dyn Array>>,
-    /// The format's own keys of the layer in dataset.json.
     pub native: NativeJson,
 }
 
-/// A layer that cannot be shown.
 #[derive(Default)]
 pub(crate) struct HiddenLayer {
-    /// The layer's name in the dataset.
     pub name: String,
-    /// The type of its samples, if known.
     pub dtype: Option<Dtype>,
-    /// Its shape at LOD 0, if known.
     pub shape: Option<Dims>,
-    /// Why it cannot be shown.
     pub reason: String,
     /// Whether data that should be there are damaged or missing; otherwise they are of a kind that is not read.
     pub damaged: bool,
-    /// The format's own keys of the layer in dataset.json.
     pub native: NativeJson,
 }
 
@@ -174,15 +164,15 @@ pub(crate) trait Array: Send + Sync {
         Some(self.info().brick_shape)
     }
 
-    /// Returns how the brick at `at` is stored, if the dataset's tables alone tell; `None` if they do not, or if they are
-    /// too large to be cheap. A brick that cannot be read has no bytes. May wait.
+    /// Returns how the brick at `at` is stored, if the dataset's tables alone tell; `None` if they do not, or if they
+    /// are too large to be cheap. A brick that cannot be read has no bytes. May wait.
     fn stored_brick(&self, _at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
         Ok(None)
     }
 
-    /// Returns the bytes that are read for the brick at `at`, perhaps more, without checking anything about them; `None`
-    /// if it has no bytes, or their place is unknown. For sources that take long to answer: the bytes are requested before
-    /// [`Array::brick`] checks them. May wait.
+    /// Returns the bytes that are read for the brick at `at`, perhaps more, without checking anything about them;
+    /// `None` if it has no bytes, or their place is unknown. For sources that take long to answer: the bytes are
+    /// requested before [`Array::brick`] checks them. May wait.
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         Ok(match self.brick(at, Blocking::Yes)? {
             Brick::Coded(coded) => Some((coded.object, coded.offset..coded.offset.saturating_add(coded.length.most()))),
@@ -204,8 +194,8 @@ pub(crate) trait Array: Send + Sync {
 /// Bricks of an array are counted if its table has at most this many bytes.
 pub(super) const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
-/// Bricks are looked up for a description if the table has at most this many bytes, so that it takes little of the cache
-/// that all datasets share.
+/// Bricks are looked up for a description if the table has at most this many bytes, so that it takes little of the
+/// cache that all datasets share.
 pub(super) const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 
 /// How a brick is stored.
@@ -213,7 +203,6 @@ pub(super) const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 pub(crate) struct StoredBrick {
     /// The number of stored bytes that decoding it reads; 0 for a constant, `None` if unknown.
     pub bytes: Option<u64>,
-    /// Whether it has to be decoded.
     pub is_coded: bool,
 }
 
@@ -225,10 +214,8 @@ impl StoredBrick {
 /// The bricks of an array, counted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Census {
-    /// The number of bricks of each kind.
     pub counts: BrickCounts,
     /// The codec of the stored ones: `raw`, `zfp`, ..., or `mixed`.
     pub codec: &'static str,
-    /// The format's own keys of lodN.json.
     pub native: NativeJson,
 }

@@ -41,7 +41,6 @@ pub(crate) struct Axis {
 /// result is rounded to float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scaling {
-    /// The factor.
     pub scale: f64,
     /// The value of a stored 0.
     pub offset: f64,
@@ -68,9 +67,7 @@ impl Scaling {
 /// The precision to which operations on values are rounded. Formats differ in it, and so do the last bits of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
-    /// float32.
     Single,
-    /// float64.
     Double,
 }
 
@@ -90,11 +87,9 @@ pub(crate) struct BrickCounts {
 /// The metadata of one array, known before any brick is read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ArrayInfo {
-    /// The identity of the array.
     pub id: ArrayId,
     /// Level of detail, 0 is the finest.
     pub lod: usize,
-    /// Type of a sample.
     pub dtype: Dtype,
     /// The brick grid, and with it the shape. The product of the shape and the sample's size fits 63 bits.
     pub grid: BrickGrid,
@@ -113,7 +108,6 @@ pub(crate) struct ArrayInfo {
     pub scaling: Option<Scaling>,
     /// The codec of stored bricks, if it is known without counting them.
     pub codec: Option<&'static str>,
-    /// Warnings for readers of the data.
     pub warnings: Vec<String>,
     /// The format's native keys of lodN.json that are known without counting bricks.
     pub native: NativeJson,
@@ -153,59 +147,31 @@ impl ArrayInfo {
 /// The keys of a JSON file that only one format has.
 pub(crate) type NativeJson = Map<String, Value>;
 
-/// The type of one sample. Samples are little-endian wherever they are bytes.
+/// The type of one sample. Samples are little-endian wherever they are bytes. The order is that of the tables below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Dtype {
-    /// Signed, 1 byte.
     Int8,
-    /// Unsigned, 1 byte.
     UInt8,
-    /// Signed, 2 bytes.
     Int16,
-    /// Unsigned, 2 bytes.
     UInt16,
-    /// Signed, 4 bytes.
     Int32,
-    /// Unsigned, 4 bytes.
     UInt32,
-    /// Signed, 8 bytes.
     Int64,
-    /// Unsigned, 8 bytes.
     UInt64,
-    /// IEEE 754, 4 bytes.
     Float32,
-    /// IEEE 754, 8 bytes.
     Float64,
 }
 
 impl Dtype {
-    /// Returns the bytes of one sample.
     pub(crate) const fn size(self) -> usize {
-        match self {
-            Self::Int8 | Self::UInt8 => 1,
-            Self::Int16 | Self::UInt16 => 2,
-            Self::Int32 | Self::UInt32 | Self::Float32 => 4,
-            Self::Int64 | Self::UInt64 | Self::Float64 => 8,
-        }
+        [1, 1, 2, 2, 4, 4, 8, 8, 4, 8][self as usize]
     }
 
     /// Returns NumPy's name: `int8`, `float32`, ...
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Int8 => "int8",
-            Self::UInt8 => "uint8",
-            Self::Int16 => "int16",
-            Self::UInt16 => "uint16",
-            Self::Int32 => "int32",
-            Self::UInt32 => "uint32",
-            Self::Int64 => "int64",
-            Self::UInt64 => "uint64",
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-        }
+        ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"][self as usize]
     }
 
-    /// Returns whether samples are integers.
     pub(crate) const fn is_integer(self) -> bool {
         !matches!(self, Self::Float32 | Self::Float64)
     }

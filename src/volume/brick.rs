@@ -1,6 +1,5 @@
 //! One brick, as a format describes it to the reader.
 
-use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -42,21 +41,9 @@ impl Deref for ObjectName {
     }
 }
 
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
-    }
-}
-
-impl From<&str> for ObjectName {
-    fn from(name: &str) -> Self {
-        Self((!name.is_empty()).then(|| name.into()))
-    }
-}
-
-impl From<String> for ObjectName {
-    fn from(name: String) -> Self {
-        name.as_str().into()
+impl<T: AsRef<str>> From<T> for ObjectName {
+    fn from(name: T) -> Self {
+        Self(Some(name.as_ref()).filter(|name| !name.is_empty()).map(Arc::from))
     }
 }
 
@@ -80,7 +67,6 @@ pub(crate) struct Coded {
     pub offset: u64,
     /// How many stored bytes to read; if the format does not record the length, an upper bound of it.
     pub length: StoredLength,
-    /// Bytes after decoding.
     pub decoded: usize,
     /// Scratch memory for decoding, in bytes, besides the stored and the decoded bytes.
     pub scratch: usize,
@@ -90,14 +76,11 @@ pub(crate) struct Coded {
     pub codec: u64,
 }
 
-/// The number of stored bytes of a brick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredLength {
-    /// This many bytes.
     Bytes(u64),
     /// All bytes to the end of the object, which is damaged if there are more than `most`.
     Rest {
-        /// The most bytes that a brick can have.
         most: u64,
     },
 }
@@ -151,14 +134,12 @@ impl Element {
 /// Some of the bricks of a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BrickSet {
-    /// A box of the grid.
     Box(Region),
     /// The bricks with these numbers, which count the grid in C order.
     Run(Range<u64>),
 }
 
 impl BrickSet {
-    /// Returns the number of bricks.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Box(region) => region.shape.product().unwrap_or(u64::MAX),

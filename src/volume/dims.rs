@@ -16,12 +16,7 @@ pub(crate) struct Dims {
 impl Dims {
     /// Copies `values`. Returns `None` if it is empty or has more than [`MAX_AXES`] numbers.
     pub(crate) fn from_slice(values: &[u64]) -> Option<Self> {
-        if values.is_empty() || values.len() > MAX_AXES {
-            return None;
-        }
-        let mut dims = Self::filled(values.len(), 0);
-        dims.copy_from_slice(values);
-        Some(dims)
+        (1..=MAX_AXES).contains(&values.len()).then(|| Self::from_fn(values.len(), |axis| values[axis]))
     }
 
     /// Repeats `value` for each of `axes` axes; `axes` is clamped to 1 to [`MAX_AXES`].
@@ -104,7 +99,6 @@ impl fmt::Debug for Dims {
 /// A box in an array: the samples `start[axis] .. start[axis] + shape[axis]` along each axis, slowest axis first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// The first sample along each axis.
     pub start: Dims,
     /// Samples along each axis.
     pub shape: Dims,
@@ -116,7 +110,6 @@ impl Region {
         Self { start: Dims::filled(shape.len(), 0), shape }
     }
 
-    /// Returns the number of axes.
     pub(crate) fn axes(&self) -> usize {
         self.shape.len()
     }

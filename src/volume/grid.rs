@@ -38,7 +38,6 @@ impl BrickGrid {
         Self { shape, origin, step, count }
     }
 
-    /// Returns the array's shape.
     pub(crate) fn shape(&self) -> Dims {
         self.shape
     }
@@ -53,7 +52,6 @@ impl BrickGrid {
         self.count
     }
 
-    /// Returns the number of all bricks.
     pub(crate) fn total(&self) -> u64 {
         self.count.product().unwrap_or(u64::MAX)
     }
@@ -118,7 +116,6 @@ impl AxisPermutation {
         Self { axes }
     }
 
-    /// Returns whether the order is the array's own.
     pub(crate) fn is_identity(&self) -> bool {
         *self == Self::IDENTITY
     }
@@ -144,7 +141,8 @@ impl AxisPermutation {
         dims
     }
 
-    /// Returns the strides of an array of this shape that is C-ordered in the permuted order, as [`Dims::strides`] does.
+    /// Returns the strides of an array of this shape that is C-ordered in the permuted order, as [`Dims::strides`]
+    /// does.
     pub(crate) fn strides(&self, shape: &Dims, unit: u64) -> Dims {
         self.invert_dims(&self.permute_dims(shape).strides(unit))
     }

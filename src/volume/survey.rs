@@ -5,17 +5,11 @@ use super::array::NativeJson;
 /// The metadata of a dataset: the content of dataset.json without names and paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DatasetInfo {
-    /// The version of the format, as text.
     pub version: String,
-    /// The position of the survey.
     pub geometry: Option<Geometry>,
-    /// Statistics of the values at LOD 0.
     pub statistics: Option<Statistics>,
-    /// Histogram of the values at LOD 0.
     pub histogram: Option<Histogram>,
-    /// Warnings for readers of the dataset.
     pub warnings: Vec<String>,
-    /// The keys that only this format has.
     pub native: NativeJson,
 }
 
@@ -41,11 +35,9 @@ pub(crate) struct Geometry {
     /// The kind of the vertical axis: `depth`, `two-way time`, `one-way time`, `time` (which of
     /// the two is unknown), `unknown`.
     pub vertical_kind: &'static str,
-    /// Description of the coordinate system, free text.
     pub coordinate_system: Option<String>,
 }
 
-/// One corner of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Corner {
     /// Inline index, crossline index.
@@ -59,22 +51,16 @@ pub(crate) struct Corner {
 /// Statistics of the values (scaled) at LOD 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Statistics {
-    /// Number of samples, if known.
     pub count: Option<i64>,
-    /// Sum of the values, if known.
     pub sum: Option<f64>,
-    /// Sum of the squares, if known.
     pub sum_of_squares: Option<f64>,
-    /// The least value.
     pub min: f64,
-    /// The greatest value.
     pub max: f64,
 }
 
 /// Histogram of the values (scaled) at LOD 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Histogram {
-    /// Number of samples.
     pub count: i64,
     /// Centre of the first bin.
     pub min: f64,
@@ -112,7 +98,6 @@ impl Affine {
         Some(Self { origin, steps: [first, second] })
     }
 
-    /// Returns what a point maps to.
     pub(crate) fn map(&self, [a, b]: [f64; 2]) -> [f64; 2] {
         let [first, second] = self.steps;
         [0, 1].map(|axis: usize| self.origin[axis] + a * first[axis] + b * second[axis])
@@ -124,7 +109,6 @@ impl Affine {
         Self { origin: self.map(first), steps }
     }
 
-    /// Returns the map if all its numbers are finite.
     pub(crate) fn finite(self) -> Option<Self> {
         let all_finite = self.rows().iter().flatten().all(|number| number.is_finite());
         all_finite.then_some(self)

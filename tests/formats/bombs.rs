@@ -10,10 +10,10 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
 
-use crate::codec::inflate::{self, ZlibError};
-use crate::codec::{lz4, zfp};
-use crate::format::vds::wavelet::{self, Expected, Sample, Scratch};
-use crate::format::vds::{Vds, fuzz_entry};
+use crate::codec::{inflate, lz4, zfp};
+use crate::format::vds::Vds;
+use crate::format::vds::chunk::decode_rle;
+use crate::format::vds::wavelet::{self, Expected, Scratch};
 use crate::format::wkw::Wkw;
 use crate::format::zgy::Zgy;
 use crate::format::{Dataset, FormatError};
@@ -22,6 +22,7 @@ use crate::source::Blocking;
 use crate::test_support::handmade::{Handmade, zfp_header};
 use crate::test_support::memory_folder::{open_file, open_files};
 use crate::test_support::vds_dataset::{Cloud, Container};
+use crate::volume::Dtype;
 
 /// The longest time that any bomb may take. Most take a few milliseconds.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -59,7 +60,7 @@ fn zlib_streams_of_zeros() {
     for length in [0, 1, 4096, 65_535] {
         let mut out = vec![1; length];
         let error = within(TABLES, || inflate::decode(&stream, &mut out)).unwrap_err();
-        assert_eq!(error, ZlibError::TooMany(length));
+        assert!(error.ends_with(&format!("more than the expected {length} bytes")), "{error}");
     }
     // a stream that ends where it should, and one that never ends
     let endless = &stream[..stream.len() - 5];
@@ -87,7 +88,7 @@ fn run_lengths_of_the_longest_runs() {
     for said in [64, i32::MAX, -1, 16_384 * 8 * 10_000] {
         let head = [12 + runs.len() as i32, said, 8].map(i32::to_le_bytes).concat();
         let packed = [head, runs.clone()].concat();
-        assert!(within(TABLES, || fuzz_entry::rle(&packed, &mut [0; 64])).is_err(), "{said}");
+        assert!(within(TABLES, || decode_rle(&packed, &mut [0; 64])).is_err(), "{said}");
     }
 }
 
@@ -140,7 +141,7 @@ fn wavelet_chunks_that_announce_much() {
     let size = [64; 3];
     let expected = Expected {
         size,
-        sample: Sample::F32,
+        dtype: Dtype::Float32,
         no_value: None,
         scale: 1.0,
         offset: 0.0,

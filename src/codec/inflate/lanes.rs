@@ -3,9 +3,9 @@
 //! The place of a symbol is known once the one before is decoded, so one decoder waits for one look-up in a table after
 //! the other, and the processor has little to do meanwhile. But prefix codes are self-synchronizing: a decoder that
 //! begins anywhere soon finds a boundary between symbols, and is right from there on. So several lanes decode a
-//! block at a time. The first lane begins where the block does, the others at places that divide the block, or as much of
-//! it as the lanes have room for, into equal parts. Then symbols are decoded one by one from the end of each lane on,
-//! until one begins where the next lane has a mark, a synchronization point: from there on both are the same.
+//! block at a time. The first lane begins where the block does, the others at places that divide the block, or as much
+//! of it as the lanes have room for, into equal parts. Then symbols are decoded one by one from the end of each lane
+//! on, until one begins where the next lane has a mark, a synchronization point: from there on both are the same.
 
 use std::ops::Range;
 
@@ -86,7 +86,9 @@ struct Lane {
     /// The literals, with gaps after matches.
     bytes: Box<[[u8; GROUP]; GROUPS]>,
     matches: Vec<DeferredMatch>,
-    end: Option<End>,
+    /// Once it has ended: where its literals end, and whether the last symbol was the end of the block. If not, the
+    /// next one is not valid, or there is no room for it.
+    end: Option<(usize, bool)>,
     /// Places where a symbol begins, as far as the lane knows, and the groups before them.
     marks: Vec<(usize, usize)>,
 }
@@ -97,14 +99,6 @@ struct DeferredMatch {
     /// Where the literals before it end in the lane's bytes, and where those after it begin.
     gap: (usize, usize),
     what: Match,
-}
-
-/// Where a lane has ended.
-struct End {
-    /// Where its literals end.
-    filled: usize,
-    /// The last symbol was the end of the block. If not, the next one is not valid, or there is no room for it.
-    is_end_of_block: bool,
 }
 
 impl Lane {
@@ -119,7 +113,6 @@ impl Lane {
         }
     }
 
-    /// Begins anew at a place.
     fn begin(&mut self, at: usize) {
         (self.at, self.groups, self.end) = (at, 0, None);
         self.marks.clear();
@@ -131,7 +124,7 @@ impl Lane {
     }
 
     fn is_at_end_of_block(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.is_end_of_block)
+        self.end.is_some_and(|(_, is_end_of_block)| is_end_of_block)
     }
 
     /// Decodes the group with this number, which begins at `at`, up to a symbol that is no literal. Returns whether the
@@ -140,7 +133,7 @@ impl Lane {
     fn group(&mut self, block: &Block<'_>, at: &mut usize, number: usize) -> bool {
         let first = GROUP * number;
         let mut end = |filled, is_end_of_block| {
-            self.end = Some(End { filled, is_end_of_block });
+            self.end = Some((filled, is_end_of_block));
             false
         };
         let Some(to) = self.bytes.get_mut(number) else { return end(first, false) };
@@ -161,8 +154,8 @@ impl Lane {
         true
     }
 
-    /// Appends the bytes that the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if
-    /// its matches are not valid.
+    /// Appends the bytes that the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and
+    /// `None` if its matches are not valid.
     fn append_from(&self, at: usize, out: &mut Output<'_>) -> Option<bool> {
         let Ok(mark) = self.marks.binary_search_by_key(&at, |mark| mark.0) else { return Some(false) };
         let bytes = self.bytes.as_flattened();
@@ -172,14 +165,14 @@ impl Lane {
             out.repeat(*what)?;
             from = gap.1;
         }
-        let filled = self.end.as_ref().map_or(GROUP * self.groups, |end| end.filled);
+        let filled = self.end.map_or(GROUP * self.groups, |(filled, _)| filled);
         out.extend(bytes.get(from..filled)?)?;
         Some(true)
     }
 }
 
-/// Decodes `groups` groups in each of the lanes in turn, so that the processor works for all of them while each waits for
-/// its table. Ends before if one of them has ended.
+/// Decodes `groups` groups in each of the lanes in turn, so that the processor works for all of them while each waits
+/// for its table. Ends before if one of them has ended.
 fn decode_groups<const N: usize>(block: &Block<'_>, lanes: &mut [Lane; N], groups: usize) {
     let mut places = lanes.each_ref().map(|lane| lane.at);
     let before = lanes.each_ref().map(|lane| lane.groups);
@@ -208,8 +201,8 @@ fn decode_groups<const N: usize>(block: &Block<'_>, lanes: &mut [Lane; N], group
     }
 }
 
-/// Decodes groups of literals in each of the lanes: the loop that takes most of the time. Returns the first group that is
-/// none, and its lane.
+/// Decodes groups of literals in each of the lanes: the loop that takes most of the time. Returns the first group that
+/// is none, and its lane.
 #[inline(never)]
 fn decode_literals<const N: usize>(
     block: &Block<'_>,

@@ -1,14 +1,14 @@
 //! zlib streams (RFC 1950) of a known number of bytes.
 //!
-//! Deflate data (RFC 1951) of floating-point samples are mostly literals. They are decoded here, by several [`lanes`] at a
-//! time: this file reads the blocks and their codes. All other data are left to libdeflate, which decodes them faster.
+//! Deflate data (RFC 1951) of floating-point samples are mostly literals. They are decoded here, by several [`lanes`]
+//! at a time: this file reads the blocks and their codes. All other data are left to libdeflate, which decodes them
+//! faster.
 
 mod lanes;
 
 use std::cell::RefCell;
 
 use libdeflater::{DecompressionError, Decompressor, adler32};
-use thiserror::Error;
 
 use lanes::{Block, Lanes};
 
@@ -16,8 +16,8 @@ use lanes::{Block, Lanes};
 const SHORTEST: usize = 2 << 10;
 /// Longer streams are not decoded here: offsets of bits have to fit into 32 bits.
 const LONGEST: usize = 128 << 20;
-/// Bits of a block that is short: libdeflate decodes streams of such blocks faster, since the tables of each take longer
-/// to make than its symbols to decode. It counts after so many blocks.
+/// Bits of a block that is short: libdeflate decodes streams of such blocks faster, since the tables of each take
+/// longer to make than its symbols to decode. It counts after so many blocks.
 const SHORT_BLOCK: usize = 4 << 10;
 const MANY_BLOCKS: usize = 8;
 /// Streams with a higher ratio of decoded to stored bytes have many matches.
@@ -28,29 +28,20 @@ thread_local! {
     static DECODER: RefCell<Decoder> = RefCell::new(Decoder::new());
 }
 
-/// Why a stream cannot be decoded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum ZlibError {
-    #[error("its zlib stream is damaged or cut off")]
-    Damaged,
-    #[error("its zlib stream holds {0} bytes, expected {1}")]
-    TooFew(usize, usize),
-    /// libdeflate goes on with zeros after the end of the input.
-    #[error("its zlib stream is cut off, or holds more than the expected {0} bytes")]
-    TooMany(usize),
-}
-
-/// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as by
-/// zlib's `uncompress`. After an error the content of `out` is unspecified.
-pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+/// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as
+/// by zlib's `uncompress`. After an error the content of `out` is unspecified.
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
     if decode_literals(stored, out) {
         return Ok(());
     }
     match LIBDEFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
         Ok(length) if length == out.len() => Ok(()),
-        Ok(length) => Err(ZlibError::TooFew(length, out.len())),
-        Err(DecompressionError::InsufficientSpace) => Err(ZlibError::TooMany(out.len())),
-        Err(DecompressionError::BadData) => Err(ZlibError::Damaged),
+        Ok(length) => Err(format!("its zlib stream holds {length} bytes, expected {}", out.len())),
+        // libdeflate goes on with zeros after the end of the input
+        Err(DecompressionError::InsufficientSpace) => {
+            Err(format!("its zlib stream is cut off, or holds more than the expected {} bytes", out.len()))
+        }
+        Err(DecompressionError::BadData) => Err("its zlib stream is damaged or cut off".into()),
     }
 }
 
@@ -79,7 +70,7 @@ impl Decoder {
         if !u16::from_be_bytes(header).is_multiple_of(31) || method & 15 != 8 || method >> 4 > 7 || flags & 0x20 != 0 {
             return None;
         }
-        let mut output = Output::new(out);
+        let mut output = Output { bytes: out, filled: 0, matches: 0 };
         let end = self.deflate(stored, 8 * header.len(), &mut output)?;
         let sum = bytes_at(stored, end.next_multiple_of(8), 4)?;
         (output.filled == output.bytes.len() && adler32(out).to_be_bytes() == *sum).then_some(())
@@ -151,19 +142,13 @@ fn bytes_at(stored: &[u8], at: usize, bytes: usize) -> Option<&[u8]> {
     stored.get(at / 8..)?.get(..bytes)
 }
 
-/// The decoded bytes of a stream.
 struct Output<'a> {
     bytes: &'a mut [u8],
     filled: usize,
-    /// The number of matches.
     matches: usize,
 }
 
-impl<'a> Output<'a> {
-    fn new(bytes: &'a mut [u8]) -> Self {
-        Self { bytes, filled: 0, matches: 0 }
-    }
-
+impl Output<'_> {
     /// Appends bytes. `None` if there is no room for them.
     fn extend(&mut self, bytes: &[u8]) -> Option<()> {
         let to = self.bytes.get_mut(self.filled..)?.get_mut(..bytes.len())?;
@@ -234,7 +219,6 @@ enum Symbol {
     EndOfBlock,
 }
 
-/// The prefix codes of a block.
 struct Codes {
     /// Of the lengths of the other two.
     code_lengths: PrefixCode<128>,
@@ -263,9 +247,9 @@ impl Codes {
         self.distances.set(&[5; 32])
     }
 
-    /// Reads the codes in the header of a block (RFC 1951, 3.2.7): their lengths, run-length coded and coded again. Returns
-    /// the place after it. `None` if it is not valid, or one of its codes is not complete, which zlib and libdeflate do not
-    /// write.
+    /// Reads the codes in the header of a block (RFC 1951, 3.2.7): their lengths, run-length coded and coded again.
+    /// Returns the place after it. `None` if it is not valid, or one of its codes is not complete, which zlib and
+    /// libdeflate do not write.
     fn read(&mut self, stored: &[u8], mut at: usize) -> Option<usize> {
         let mut take = |bits: usize| {
             let value = word_or_zeros(stored, at) as usize & ((1 << bits) - 1);
@@ -333,7 +317,6 @@ fn with_extra_bits(table: &[(u16, u8)], symbol: u16, word: u64) -> Option<(u16, 
     Some((least + (word & ((1 << extra) - 1)) as u16, usize::from(extra)))
 }
 
-/// The longest code, in bits.
 const LONGEST_CODE: usize = 15;
 /// The most symbols of a code.
 const MOST_SYMBOLS: usize = 288;
@@ -369,8 +352,8 @@ impl<const SIZE: usize> PrefixCode<SIZE> {
         Self { table: [NOT_LITERAL; SIZE], counts: [0; LONGEST_CODE + 1], symbols: [0; MOST_SYMBOLS] }
     }
 
-    /// Makes it the code whose symbols have these lengths; symbols of length 0 do not occur. `None` if there are too many
-    /// codes, or bits that are the code of no symbol: the code is unspecified then.
+    /// Makes it the code whose symbols have these lengths; symbols of length 0 do not occur. `None` if there are too
+    /// many codes, or bits that are the code of no symbol: the code is unspecified then.
     fn set(&mut self, lengths: &[u8]) -> Option<()> {
         let mut counts = [0; LONGEST_CODE + 1];
         for length in lengths {
@@ -512,7 +495,7 @@ mod tests {
 
     /// Decodes deflate data without a checksum, whatever they are: the number of their bytes.
     fn ours(stored: &[u8], out: &mut [u8]) -> Option<usize> {
-        let mut output = Output::new(out);
+        let mut output = Output { bytes: out, filled: 0, matches: 0 };
         Decoder::new().deflate(stored, 0, &mut output)?;
         Some(output.filled)
     }
@@ -622,12 +605,12 @@ mod tests {
     #[test]
     fn too_few_and_too_many_bytes_are_errors() {
         let stream = compressed(&[7; 100], 6);
-        assert_eq!(decode(&stream, &mut [0; 99]), Err(ZlibError::TooMany(99)));
-        assert_eq!(decode(&stream, &mut [0; 101]), Err(ZlibError::TooFew(100, 101)));
+        assert!(decode(&stream, &mut [0; 99]).unwrap_err().ends_with("more than the expected 99 bytes"));
+        assert!(decode(&stream, &mut [0; 101]).unwrap_err().ends_with("holds 100 bytes, expected 101"));
         let mut changed = stream.clone();
         *changed.last_mut().unwrap() ^= 1;
         for damaged in [&stream[..stream.len() - 1], &[], &[1; 50], &changed] {
-            assert_eq!(decode(damaged, &mut [0; 100]), Err(ZlibError::Damaged));
+            assert_eq!(decode(damaged, &mut [0; 100]), Err("its zlib stream is damaged or cut off".into()));
         }
         assert_eq!(decode(&[stream, vec![1, 2, 3]].concat(), &mut [0; 100]), Ok(()));
     }

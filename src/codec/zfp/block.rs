@@ -1,26 +1,26 @@
 //! Decodes one block of 4 x 4 x 4 samples: flags and exponent, then the bit planes, then the samples.
 //!
-//! The stream has the bit planes one after the other, the highest first. A plane begins with one bit for each coefficient
-//! that is known to be significant: the first `known` ones. For the others there are, in turn, a bit that says whether there
-//! is a one among them, and bits up to and including the next one. The last coefficient's bit is left out: it is 1 if it is
-//! reached.
+//! The stream has the bit planes one after the other, the highest first. A plane begins with one bit for each
+//! coefficient that is known to be significant: the first `known` ones. For the others there are, in turn, a bit that
+//! says whether there is a one among them, and bits up to and including the next one. The last coefficient's bit is
+//! left out: it is 1 if it is reached.
 
 use super::header::Params;
 
-/// Samples of a block.
 pub(super) const SAMPLES: usize = 64;
 /// Bit planes of a block.
 const TOP: usize = 32;
 /// The longest block in bits: flags, exponent, precision, group tests, planes. A header may give blocks more; they are
 /// unused.
 const LONGEST_BLOCK: usize = 1 + 1 + 8 + 5 + 63 + SAMPLES * TOP;
-/// Bytes of a window: the longest block with up to 7 bits before it, the 15 bytes that one read may take more, and some.
+/// Bytes of a window: the longest block with up to 7 bits before it, the 15 bytes that one read may take more, and
+/// some.
 const WINDOW: usize = 288;
 
 const _: () = assert!(LONGEST_BLOCK / 8 + 1 + 16 < WINDOW);
 
-/// The order of the coefficients in a stream: where each of them is in the block, fastest axis first. Low frequencies come
-/// first; the order of equal ones is the format's choice.
+/// The order of the coefficients in a stream: where each of them is in the block, fastest axis first. Low frequencies
+/// come first; the order of equal ones is the format's choice.
 pub(super) const ORDER: [u8; SAMPLES] = [
     0, 1, 4, 16, 20, 17, 5, 2, 8, 32, 21, 6, 18, 24, 9, 33, 36, 3, 12, 48, 22, 25, 37, 40, 34, 10, 7, 19, 28, 13, 49,
     52, 41, 38, 26, 23, 29, 53, 11, 35, 44, 14, 50, 56, 42, 27, 39, 45, 30, 54, 57, 60, 51, 15, 43, 46, 58, 61, 55, 31,
@@ -84,7 +84,6 @@ impl<'a> Stream<'a> {
 /// What the integers of a block are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// All samples are zero; there are no planes.
     Zero,
     /// Lossy samples, with the exponent of the block.
     Lossy(i32),
@@ -97,21 +96,15 @@ pub(super) enum Content {
 /// The exponent of an exact block of zeros.
 pub(super) const LEAST_EXPONENT: i32 = -127;
 
-/// Which planes a block has.
-#[derive(Clone, Copy)]
-pub(super) struct Extent {
-    /// The bits that the planes may take.
-    pub budget: usize,
-    /// The lowest plane that may be stored.
-    pub low: usize,
-}
-
 /// The front of a block: everything before its planes.
 pub(super) struct Front {
     pub content: Content,
     /// The first bit of the planes.
     pub at: usize,
-    pub extent: Extent,
+    /// The bits that the planes may take.
+    pub budget: usize,
+    /// The lowest plane that may be stored.
+    pub low: usize,
 }
 
 /// A block of a stream.
@@ -137,7 +130,6 @@ impl Block<'_> {
         self.length(read.end)
     }
 
-    /// Reads the front.
     #[inline(always)]
     pub(super) fn front(self) -> Front {
         let (bits, params) = (self.window.some(self.start), self.params);
@@ -164,8 +156,7 @@ impl Block<'_> {
         };
         // a limit that the front exceeds wraps around, and limits nothing
         let budget = params.max_bits.wrapping_sub(taken) as usize;
-        let extent = Extent { budget, low: TOP.saturating_sub(precision as usize) };
-        Front { content, at: self.start + taken as usize, extent }
+        Front { content, at: self.start + taken as usize, budget, low: TOP.saturating_sub(precision as usize) }
     }
 
     /// Returns the bits of the block, if its planes end at bit `end` of the window.
@@ -175,11 +166,10 @@ impl Block<'_> {
     }
 }
 
-/// The bit planes of a block, plane 0 that of the units. Planes above those that were read are 0, and those below down to
-/// a multiple of eight.
+/// The bit planes of a block, plane 0 that of the units. Planes above those that were read are 0, and those below down
+/// to a multiple of eight.
 pub(super) type Planes = [u64; TOP];
 
-/// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     /// The bit after the planes.
@@ -217,12 +207,12 @@ impl Start {
     /// Skips the first planes as long as they have no ones, of each of which there is one bit, and clears them.
     #[inline(always)]
     pub(super) fn new(window: Window<'_>, front: &Front, planes: &mut Planes) -> Self {
-        let Front { at, extent: Extent { budget, low }, .. } = *front;
+        let Front { at, budget, low, .. } = *front;
         let bits = window.some(at);
         let count = (bits.trailing_zeros() as usize).min(TOP - low).min(budget);
         let plane = TOP - count;
-        // by eights, since these are stores of a fixed size: planes that are cleared too much are read later, or have to be
-        // clear
+        // by eights, since these are stores of a fixed size: planes that are cleared too much are read later, or have
+        // to be clear
         clear_eight(planes, low & !7);
         let mut cleared = TOP;
         while cleared > plane {
@@ -233,11 +223,11 @@ impl Start {
         Self { plane, place, bits: bits >> count, left: SOME - count }
     }
 
-    /// Ends the reading of planes at `place`, where `low` is the lowest one, and clears those below it that are transposed
-    /// with it.
+    /// Ends the reading of planes at `place`, where `low` is the lowest one, and clears those below it that are
+    /// transposed with it.
     #[inline(always)]
     pub(super) fn end(&self, place: Place, low: usize, front: &Front, planes: &mut Planes) -> Read {
-        if low > front.extent.low
+        if low > front.low
             && let Some(unread) = planes.get_mut(low & !7..low)
         {
             unread.fill(0);
@@ -246,7 +236,6 @@ impl Start {
     }
 }
 
-/// Clears eight planes.
 #[inline(always)]
 fn clear_eight(planes: &mut Planes, first: usize) {
     if let Some(planes) = planes.get_mut(first..).and_then(<[u64]>::first_chunk_mut::<8>) {
@@ -259,14 +248,13 @@ fn clear_eight(planes: &mut Planes, first: usize) {
 fn read(window: Window<'_>, front: &Front, planes: &mut Planes) -> Read {
     let start = Start::new(window, front, planes);
     let (mut plane, mut place) = (start.plane, start.place);
-    while plane > front.extent.low && place.budget > 0 {
+    while plane > front.low && place.budget > 0 {
         plane -= 1;
         (planes[plane & (TOP - 1)], place) = one(window, place);
     }
     start.end(place, plane, front, planes)
 }
 
-/// Reads one plane.
 #[inline(always)]
 fn one(window: Window<'_>, from: Place) -> (u64, Place) {
     let Place { mut at, mut known, mut budget } = from;

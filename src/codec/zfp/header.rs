@@ -1,7 +1,5 @@
 //! The header of a ZFP stream: magic bytes, type and shape of the samples, and the mode.
 
-use super::ZfpError;
-
 /// The only supported codec version (`ZFP_CODEC` of zfp 0.5 and 1.0).
 const CODEC_VERSION: u8 = 5;
 const FLOAT32: u8 = 3;
@@ -28,38 +26,39 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `stream`, which must be one of float32 of `shape` (slowest axis first), and checks
-    /// that the stream has room for the fewest bits that its blocks can take.
-    pub(super) fn read(stream: &[u8], shape: [u64; 3]) -> Result<Self, ZfpError> {
-        let too_short = ZfpError::TooShort { has: stream.len() };
+    /// Reads the header at the start of `stream`, which must be one of float32 of `shape` (slowest axis first), and
+    /// checks that the stream has room for the fewest bits that its blocks can take.
+    pub(super) fn read(stream: &[u8], shape: [u64; 3]) -> Result<Self, String> {
+        let too_short = || format!("{} bytes are too few for its ZFP stream", stream.len());
         let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
-            return Err(too_short);
+            return Err(too_short());
         };
         if [z, f, p] != *b"zfp" {
-            return Err(ZfpError::NotZfp);
+            return Err("it does not begin with \"zfp\"".into());
         }
         if version != CODEC_VERSION {
-            return Err(ZfpError::Version(version));
+            return Err(format!("ZFP codec version {version} is not supported"));
         }
         let [scalar, axes] = [meta & 3, meta >> 2 & 3].map(|code| code as u8 + 1);
         if scalar != FLOAT32 {
-            return Err(ZfpError::Scalar(scalar));
+            return Err(format!("its ZFP stream has samples of type {scalar}, not float32"));
         }
         if axes != 3 {
-            return Err(ZfpError::Axes(axes));
+            return Err(format!("its ZFP stream has {axes} dimensions, not 3"));
         }
         let found = [36, 20, 4].map(|bit| (meta >> bit & 0xffff) + 1);
         if found != shape {
-            return Err(ZfpError::Shape(found));
+            return Err(format!("its ZFP stream has the shape {found:?}, not the brick's"));
         }
         let (mode, more) = ((meta >> 52) as u16, number(stream, SHORT));
         if mode == EXPERT && more.is_none() {
-            return Err(too_short);
+            return Err(too_short());
         }
-        let params = Params::from_mode(mode, more.unwrap_or(0)).ok_or(ZfpError::Mode(mode))?;
+        let params = Params::from_mode(mode, more.unwrap_or(0));
+        let params = params.ok_or_else(|| format!("ZFP mode {mode} is not supported"))?;
         let room = (stream.len() - SHORT) as u64 * 8;
         if blocks(shape).saturating_mul(params.min_bits.into()) > room {
-            return Err(too_short);
+            return Err(too_short());
         }
         Ok(Self { params, bits: if mode == EXPERT { LONG_BITS } else { SHORT_BITS } })
     }
@@ -137,7 +136,7 @@ mod tests {
 
     const CUBE: [u64; 3] = [4, 8, 16];
 
-    fn params(mode: u16, more: u64) -> Result<Params, ZfpError> {
+    fn params(mode: u16, more: u64) -> Result<Params, String> {
         let mut stream = header(CUBE, mode, more);
         stream.resize(100_000, 0);
         Header::read(&stream, CUBE).map(|header| header.params)
@@ -150,13 +149,13 @@ mod tests {
         assert_eq!(params(0, 0), Ok(Params { min_bits: 1, max_bits: 1, ..any }));
         assert_eq!(params(2047, 0), Ok(Params { min_bits: 2048, max_bits: 2048, ..any }));
         assert_eq!(params(2048 + 11, 0), Ok(Params { max_precision: 12, ..any }));
-        assert_eq!(params(2048 + 64, 0), Err(ZfpError::Mode(2112)));
+        assert_eq!(params(2048 + 64, 0), Err("ZFP mode 2112 is not supported".into()));
         assert_eq!(params(2176, 0), Ok(Params { min_exponent: -1075, ..any }));
         assert_eq!(params(2177, 0), Ok(any));
         assert_eq!(params(4094, 0), Ok(Params { min_exponent: 843, ..any }));
         let more = 4 | 9 << 15 | 2 << 30 | 16_495 << 37;
         assert_eq!(params(4095, more), Ok(Params { min_bits: 5, max_bits: 10, max_precision: 3, min_exponent: 0 }));
-        assert_eq!(params(4095, 10 | 9 << 15), Err(ZfpError::Mode(4095)));
+        assert_eq!(params(4095, 10 | 9 << 15), Err("ZFP mode 4095 is not supported".into()));
     }
 
     #[test]
@@ -175,11 +174,12 @@ mod tests {
         assert_eq!((blocks, shortest(CUBE)), (8, 13));
         let stream = header(CUBE, 2176, 0);
         assert!(Header::read(&stream[..13], CUBE).is_ok());
-        assert_eq!(Header::read(&stream[..12], CUBE), Err(ZfpError::TooShort { has: 12 }));
+        let too_short = |bytes: usize| Err(format!("{bytes} bytes are too few for its ZFP stream"));
+        assert_eq!(Header::read(&stream[..12], CUBE), too_short(12));
         let mut fixed = header(CUBE, 2047, 0);
         fixed.resize(12 + blocks * 256, 0);
         assert!(Header::read(&fixed, CUBE).is_ok());
-        assert!(matches!(Header::read(&fixed[..fixed.len() - 1], CUBE), Err(ZfpError::TooShort { .. })));
+        assert_eq!(Header::read(&fixed[..fixed.len() - 1], CUBE), too_short(fixed.len() - 1));
     }
 
     #[test]
@@ -189,16 +189,19 @@ mod tests {
         let with = |at: usize, byte: u8| {
             let mut bad = good.clone();
             bad[at] = byte;
-            Header::read(&bad, CUBE)
+            Header::read(&bad, CUBE).unwrap_err()
         };
         assert!(Header::read(&good, CUBE).is_ok());
-        assert_eq!(with(0, b'Z'), Err(ZfpError::NotZfp));
-        assert_eq!(with(3, 4), Err(ZfpError::Version(4)));
-        assert_eq!(with(4, good[4] & !3), Err(ZfpError::Scalar(1)));
-        assert_eq!(with(4, good[4] | 3), Err(ZfpError::Scalar(4)));
-        assert_eq!(with(4, good[4] & !12), Err(ZfpError::Axes(1)));
-        assert_eq!(Header::read(&good, [16, 8, 4]), Err(ZfpError::Shape(CUBE)));
-        assert_eq!(Header::read(&good[..11], CUBE), Err(ZfpError::TooShort { has: 11 }));
-        assert_eq!(Header::read(&[], CUBE), Err(ZfpError::TooShort { has: 0 }));
+        assert_eq!(with(0, b'Z'), "it does not begin with \"zfp\"");
+        assert_eq!(with(3, 4), "ZFP codec version 4 is not supported");
+        assert_eq!(with(4, good[4] & !3), "its ZFP stream has samples of type 1, not float32");
+        assert_eq!(with(4, good[4] | 3), "its ZFP stream has samples of type 4, not float32");
+        assert_eq!(with(4, good[4] & !12), "its ZFP stream has 1 dimensions, not 3");
+        let other = Header::read(&good, [16, 8, 4]).unwrap_err();
+        assert_eq!(other, "its ZFP stream has the shape [4, 8, 16], not the brick's");
+        for length in [0, 11] {
+            let error = Header::read(&good[..length], CUBE).unwrap_err();
+            assert_eq!(error, format!("{length} bytes are too few for its ZFP stream"));
+        }
     }
 }

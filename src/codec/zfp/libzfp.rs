@@ -1,8 +1,8 @@
 //! libzfp, for comparisons: the only file of the crate that calls it.
 //!
 //! libzfp checks neither the end of its input nor that of its output. [`Stream::decode`] is safe nevertheless: it reads
-//! back what libzfp took from the header, and calls the decoder only if that is float32 with as many samples as there is
-//! room for, and the input is as long as blocks with these parameters can be.
+//! back what libzfp took from the header, and calls the decoder only if that is float32 with as many samples as there
+//! is room for, and the input is as long as blocks with these parameters can be.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -44,8 +44,8 @@ impl Stream {
         Self { words, length: stream.len() }
     }
 
-    /// Decodes the stream into all of `out`, and returns how many bytes it takes, in whole words. `None` if libzfp refuses
-    /// the header, if it announces other samples, or if the stream is too short for them.
+    /// Decodes the stream into all of `out`, and returns how many bytes it takes, in whole words. `None` if libzfp
+    /// refuses the header, if it announces other samples, or if the stream is too short for them.
     pub(crate) fn decode(&self, shape: [u64; 3], out: &mut [f32]) -> Option<usize> {
         let bytes = self.words.len() * 8;
         let [nz, ny, nx] = shape.map(|extent| extent as usize);
@@ -75,8 +75,8 @@ impl Stream {
     }
 }
 
-/// How much of the samples a stream keeps: the fewest and most bits of a block, the most bit planes, and the exponent of
-/// the lowest. Below -1074 it keeps all.
+/// How much of the samples a stream keeps: the fewest and most bits of a block, the most bit planes, and the exponent
+/// of the lowest. Below -1074 it keeps all.
 pub(crate) type Limits = (u32, u32, u32, i32);
 
 /// Compresses samples of `shape`, slowest axis first. Returns the stream with its header.

@@ -1,8 +1,8 @@
 //! ZFP streams as volumes have them: float32 in three dimensions, in every mode.
 //!
-//! [`header`] reads the parameters of a stream, [`block`] decodes blocks of 4 x 4 x 4 samples with the instructions that
-//! every machine has, [`simd`] with those of newer processors. Both return the samples of libzfp, bit
-//! for bit; the feature `libzfp` has that library for tests and benchmarks.
+//! [`header`] reads the parameters of a stream, [`block`] decodes blocks of 4 x 4 x 4 samples with the instructions
+//! that every machine has, [`simd`] with those of newer processors. Both return the samples of libzfp, bit for bit; the
+//! feature `libzfp` has that library for tests and benchmarks.
 
 mod block;
 mod header;
@@ -15,35 +15,9 @@ mod tests;
 
 use std::sync::LazyLock;
 
-use thiserror::Error;
-
 use block::{Block, Planes, Stream, Target};
 use header::Header;
 pub(crate) use header::shortest;
-
-/// Why a stream cannot be decoded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum ZfpError {
-    #[error("it does not begin with \"zfp\"")]
-    NotZfp,
-    #[error("{has} bytes are too few for its ZFP stream")]
-    TooShort { has: usize },
-    #[error("ZFP codec version {0} is not supported")]
-    Version(u8),
-    #[error("its ZFP stream has samples of type {0}, not float32")]
-    Scalar(u8),
-    #[error("its ZFP stream has {0} dimensions, not 3")]
-    Axes(u8),
-    #[error("its ZFP stream has the shape {0:?}, not the brick's")]
-    Shape([u64; 3]),
-    #[error("ZFP mode {0} is not supported")]
-    Mode(u16),
-    /// The blocks take `used` bytes or more.
-    #[error("its ZFP stream ends too early: it takes at least {used} bytes and has {has}")]
-    Overrun { used: usize, has: usize },
-    #[error("there is room for {has} bytes of samples, not for {wanted}")]
-    Room { has: usize, wanted: u64 },
-}
 
 /// The instructions that blocks are decoded with.
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +44,9 @@ impl Instructions {
     }
 }
 
-/// Decodes a stream into `out`: float32 in C order and native byte order; `shape` has the slowest axis first. Damage inside
-/// the blocks is detected only if it makes the decoder read beyond the end of the stream.
-pub(crate) fn decode(shape: [u64; 3], stream: &[u8], out: &mut [u8]) -> Result<(), ZfpError> {
+/// Decodes a stream into `out`: float32 in C order and native byte order; `shape` has the slowest axis first. Damage
+/// inside the blocks is detected only if it makes the decoder read beyond the end of the stream.
+pub(crate) fn decode(shape: [u64; 3], stream: &[u8], out: &mut [u8]) -> Result<(), String> {
     decode_with(Instructions::best(), shape, stream, out).map(drop)
 }
 
@@ -82,10 +56,10 @@ pub(crate) fn decode_with(
     shape: [u64; 3],
     stream: &[u8],
     out: &mut [u8],
-) -> Result<usize, ZfpError> {
+) -> Result<usize, String> {
     let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));
     if out.len() as u64 != wanted {
-        return Err(ZfpError::Room { has: out.len(), wanted });
+        return Err(format!("there is room for {} bytes of samples, not for {wanted}", out.len()));
     }
     let header = Header::read(stream, shape)?;
     let job = Job { stream: Stream::new(stream), header, shape: shape.map(|extent| extent as usize) };
@@ -95,7 +69,12 @@ pub(crate) fn decode_with(
         Instructions::Simd(features) => features.run(&job, out),
     };
     let used = usize::try_from(bits.div_ceil(64).saturating_mul(8)).unwrap_or(usize::MAX);
-    if used > stream.len() { Err(ZfpError::Overrun { used, has: stream.len() }) } else { Ok(used) }
+    match stream.len() {
+        has if used > has => {
+            Err(format!("its ZFP stream ends too early: it takes at least {used} bytes and has {has}"))
+        }
+        _ => Ok(used),
+    }
 }
 
 /// All blocks of a stream. There is room for the samples.
@@ -106,8 +85,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Calls `decode` for each block, which returns the number of bits that the block takes, and returns the bit after the
-    /// last one. Ends early after the end of the stream.
+    /// Calls `decode` for each block, which returns the number of bits that the block takes, and returns the bit after
+    /// the last one. Ends early after the end of the stream.
     #[inline(always)]
     fn blocks(&self, out: &mut [u8], mut decode: impl FnMut(Block<'_>, &mut Planes, Target<'_>) -> u64) -> u64 {
         let Header { params, bits } = &self.header;

@@ -1,5 +1,5 @@
-//! Blocks of 4 x 4 x 4 with the instructions of newer processors: the detection of these, which is the only way to the code
-//! that needs them, the group tests of a plane at once, and samples in registers.
+//! Blocks of 4 x 4 x 4 with the instructions of newer processors: the detection of these, which is the only way to the
+//! code that needs them, the group tests of a plane at once, and samples in registers.
 
 use std::arch::x86_64::*;
 
@@ -63,7 +63,6 @@ fn load(from: &[u8; 32]) -> __m256i {
     unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
 }
 
-/// Reads a word.
 #[inline(always)]
 #[allow(unsafe_code)]
 fn word(from: &u64) -> u64 {
@@ -101,7 +100,7 @@ fn decode(block: Block<'_>, planes: &mut Planes, target: Target<'_>) -> u64 {
 fn read(window: Window<'_>, front: &Front, planes: &mut Planes) -> Read {
     let start = Start::new(window, front, planes);
     let Start { mut plane, place: Place { at, mut known, budget }, bits: mut groups, mut left } = start;
-    let low = front.extent.low;
+    let low = front.low;
     let mut put = |plane: usize, word| planes[plane & 31] = word;
     // where the group tests of the next plane begin, and the bit after the last one that may be read
     let (mut tests, limit) = (at + known, at + budget);

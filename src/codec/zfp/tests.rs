@@ -1,10 +1,10 @@
-//! Tests of the decoder. With the feature `libzfp` beside that library: both return the same samples for every stream, and
-//! refuse the same ones.
+//! Tests of the decoder. With the feature `libzfp` beside that library: both return the same samples for every stream,
+//! and refuse the same ones.
 
 use proptest::prelude::*;
 
 use super::header::blocks;
-use super::{Instructions, ZfpError, decode, decode_with};
+use super::{Instructions, decode, decode_with};
 
 const CUBE: [u64; 3] = [4, 8, 16];
 /// Builds a header without blocks.
@@ -53,7 +53,7 @@ fn ones(shape: [u64; 3], (mode, more): (u16, u64), length: usize) -> Vec<u8> {
 }
 
 /// Decodes a stream with both sets of instructions, which agree, and with libzfp. Returns the samples.
-fn decoded(shape: [u64; 3], stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
+fn decoded(shape: [u64; 3], stream: &[u8]) -> Result<Vec<u8>, String> {
     let by = |instructions, fill| {
         let mut out = vec![fill; 4 * shape.iter().product::<u64>() as usize];
         decode_with(instructions, shape, stream, &mut out).map(|used| (used, out))
@@ -66,7 +66,7 @@ fn decoded(shape: [u64; 3], stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
 }
 
 #[cfg(feature = "libzfp")]
-fn same_as_libzfp(shape: [u64; 3], stream: &[u8], ours: &Result<(usize, Vec<u8>), ZfpError>) {
+fn same_as_libzfp(shape: [u64; 3], stream: &[u8], ours: &Result<(usize, Vec<u8>), String>) {
     let mut theirs = vec![1.0; shape.iter().product::<u64>() as usize];
     let used = super::libzfp::Stream::new(stream, shape).decode(shape, &mut theirs);
     match (ours, used) {
@@ -100,15 +100,18 @@ fn zeros_are_zeros() {
     stream.resize(16, 0);
     assert_eq!(decoded(CUBE, &stream), Ok(vec![0; 4 * 4 * 8 * 16]));
     // libzfp consumes words of 8 bytes, and both count so
-    assert_eq!(decoded(CUBE, &stream[..13]), Err(ZfpError::Overrun { used: 16, has: 13 }));
+    let error = decoded(CUBE, &stream[..13]).unwrap_err();
+    assert_eq!(error, "its ZFP stream ends too early: it takes at least 16 bytes and has 13");
 }
 
 #[test]
 fn a_stream_that_continues_beyond_its_end_is_refused() {
     let stream = noise(CUBE, (2176, 0), 4000, 5);
     assert!(decoded(CUBE, &stream).is_ok());
-    assert!(matches!(decoded(CUBE, &stream[..40]), Err(ZfpError::Overrun { has: 40, .. })));
-    assert!(matches!(decode(CUBE, &stream, &mut [0; 8]), Err(ZfpError::Room { has: 8, .. })));
+    let error = decoded(CUBE, &stream[..40]).unwrap_err();
+    assert!(error.starts_with("its ZFP stream ends too early: ") && error.ends_with(" has 40"), "{error}");
+    let error = decode(CUBE, &stream, &mut [0; 8]).unwrap_err();
+    assert!(error.starts_with("there is room for 8 bytes of samples"), "{error}");
 }
 
 #[test]
@@ -216,7 +219,8 @@ mod compressed {
         (1, MAX_BITS, 64, exponent)
     }
 
-    /// Compresses samples of a wave and noise, some of them with any bits but those of infinities and of what is no number.
+    /// Compresses samples of a wave and noise, some of them with any bits but those of infinities and of what is no
+    /// number.
     fn stream(shape: [u64; 3], mode: Limits, seed: u64) -> Vec<u8> {
         let mut random = Random(seed | 1);
         let mut below = |n: u64| (random.next() >> 11) % n;
@@ -288,8 +292,8 @@ mod compressed {
         fn any_compressed_samples(shape in shapes(), mode in modes(), seed in any::<u64>()) {
             let decoded = decoded(shape, &stream(shape, mode, seed));
             // the compressor does not pad reversible blocks of zeros to their least bits, which libzfp then misses, too
-            let is_short = matches!(&decoded, Err(ZfpError::Overrun { .. } | ZfpError::TooShort { .. }))
-                && matches!(mode, (2.., _, _, -1075));
+            let is_of_length = |e: &String| e.contains("ends too early") || e.contains("too few");
+            let is_short = decoded.as_ref().is_err_and(is_of_length) && matches!(mode, (2.., _, _, -1075));
             prop_assert!(decoded.is_ok() || is_short, "{decoded:?}");
         }
     }

@@ -10,25 +10,22 @@ use serde_json::json;
 use super::chunk::{self, HEADER};
 use super::chunk_grid::ChunkGrid;
 use super::description::{Channel, SampleFormat};
-use super::store::{ChunkTable, CompressionMethod, Content, Record};
-use super::wavelet::{self, Expected, Sample};
+use super::store::{CompressionMethod, Content, Record, StoredLayer};
+use super::wavelet::{self, Expected};
 use crate::format::{Array, Census, FormatError, MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES, StoredBrick, native};
 use crate::source::{Blocking, IndexCache, Source, SourceError};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, ObjectName, Plain, StoredLength};
 
-/// A stored layer.
 pub(super) struct VdsArray {
     pub info: ArrayInfo,
     /// The layer's name in the container.
     pub name: Box<str>,
     pub grid: ChunkGrid,
     pub channel: Arc<Channel>,
-    pub method: CompressionMethod,
     /// The adaptive level at which wavelet chunks are decoded; `None` for the best quality.
     pub quality: Option<u8>,
-    pub table: Box<dyn ChunkTable>,
-    /// The number of chunks that were written, as the container says.
-    pub valid: Option<u64>,
+    pub source: Arc<dyn Source>,
+    pub stored: StoredLayer,
     /// The chunks that [`VdsArray::check`] has passed.
     pub checked: CheckedBitmap,
     pub census: OnceLock<Option<Census>>,
@@ -41,7 +38,7 @@ impl VdsArray {
 
     /// Returns the record of a chunk in the tables; errors name the layer.
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
-        self.table.record(chunk, blocking).map_err(|e| e.of(&self.name))
+        self.stored.table.record(chunk, blocking).map_err(|e| e.of(&self.name))
     }
 
     fn is_bits(&self) -> bool {
@@ -50,7 +47,7 @@ impl VdsArray {
 
     /// Returns whether the stored bytes of chunks are their samples.
     fn is_plain(&self) -> bool {
-        self.method == CompressionMethod::None && !self.is_bits()
+        self.stored.method == CompressionMethod::None && !self.is_bits()
     }
 
     /// Returns the brick of a chunk that has stored bytes.
@@ -59,7 +56,7 @@ impl VdsArray {
             return Err(self.damaged(chunk, "it has data by its metadata, but no bytes".into()));
         }
         let plain = self.is_plain();
-        if (plain || self.table.has_checks()) && !self.checked.contains(chunk) {
+        if (plain || self.stored.table.has_checks()) && !self.checked.contains(chunk) {
             if blocking == Blocking::No {
                 return Err(SourceError::WouldBlock.into());
             }
@@ -71,7 +68,7 @@ impl VdsArray {
             return Ok(Brick::Plain(Plain { object: record.object, offset: record.offset, layout }));
         }
         let (uncompressed, decoded) = (self.grid.uncompressed_bytes(at), self.grid.decoded_bytes(at));
-        let most = chunk::most_stored_bytes(self.method, uncompressed);
+        let most = chunk::most_stored_bytes(self.stored.method, uncompressed);
         let to_read = record.length.map(|length| self.bytes_to_read(&record, length));
         let length = match to_read {
             Some(length) if length > most => {
@@ -87,7 +84,11 @@ impl VdsArray {
             offset: record.offset,
             length,
             decoded,
-            scratch: self.scratch(at, uncompressed),
+            scratch: match self.expected(at) {
+                Some(expected) => wavelet::working_set(expected.size),
+                None if self.is_bits() => uncompressed,
+                None => 0,
+            },
             layout: self.grid.layout(at, 0),
             codec: chunk,
         }))
@@ -95,54 +96,39 @@ impl VdsArray {
 
     /// Returns how many bytes of a chunk are read: at less than the best quality not all of them.
     fn bytes_to_read(&self, record: &Record, length: u64) -> u64 {
-        match self.method.is_wavelet() {
+        match self.stored.method.is_wavelet() {
             true => wavelet::bytes_needed(&record.metadata.levels, length, self.quality),
             false => length,
-        }
-    }
-
-    /// Returns the scratch memory for decoding a chunk, in bytes; its uncompressed samples have `uncompressed` bytes.
-    fn scratch(&self, at: &Dims, uncompressed: usize) -> usize {
-        match self.expected(at) {
-            Some(expected) => wavelet::working_set(expected.size),
-            None if self.is_bits() => uncompressed,
-            None => 0,
         }
     }
 
     /// Returns the properties that a wavelet chunk must have; `None` for other methods.
     fn expected(&self, at: &Dims) -> Option<Expected> {
         use CompressionMethod::{WaveletLossless, WaveletNormalizeBlock, WaveletNormalizeBlockLossless};
-        let sample = match self.channel.format {
-            _ if !self.method.is_wavelet() => return None,
-            SampleFormat::U8 => Sample::U8,
-            SampleFormat::U16 => Sample::U16,
-            _ => Sample::F32,
-        };
-        Some(Expected {
+        self.stored.method.is_wavelet().then(|| Expected {
             size: self.grid.sizes(at).map(|n| n as usize),
-            sample,
+            dtype: self.info.dtype,
             no_value: self.channel.no_value,
             scale: self.channel.integer_scale,
             offset: self.channel.integer_offset,
-            normalized: matches!(self.method, WaveletNormalizeBlock | WaveletNormalizeBlockLossless),
-            lossless: matches!(self.method, WaveletLossless | WaveletNormalizeBlockLossless),
+            normalized: matches!(self.stored.method, WaveletNormalizeBlock | WaveletNormalizeBlockLossless),
+            lossless: matches!(self.stored.method, WaveletLossless | WaveletNormalizeBlockLossless),
         })
     }
 
     /// Checks that the tables agree on a chunk and, if it is `plain` and so will not be decoded, that its header agrees
     /// with them.
     fn check(&self, chunk: u64, at: &Dims, record: &Record, plain: bool) -> Result<(), FormatError> {
-        self.table.check(chunk, record).map_err(|e| e.of(&self.name))?;
+        self.stored.table.check(chunk, record).map_err(|e| e.of(&self.name))?;
         if !plain {
             return Ok(());
         }
-        let source = self.table.source();
+        let source = &self.source;
         let length = match record.length {
             Some(length) => Some(length),
             None => source.len(&record.object)?,
         };
-        let absent = || self.damaged(chunk, format!("{} is not there", record.object));
+        let absent = || self.damaged(chunk, format!("{} is not there", &*record.object));
         let (length, expected) = (length.ok_or_else(absent)?, HEADER as u64 + self.grid.uncompressed_bytes(at) as u64);
         if length != expected {
             return Err(self.damaged(chunk, format!("it has {length} bytes, expected {expected}")));
@@ -161,7 +147,7 @@ impl VdsArray {
     ) -> Result<(), FormatError> {
         let (mut chunk, total) = (0, self.grid.total());
         while chunk < total {
-            let run = self.table.written_run(chunk, total)?;
+            let run = self.stored.table.written_run(chunk, total)?;
             chunk = run.end.max(chunk + 1);
             if !run.is_empty() && !visit(run)? {
                 break;
@@ -172,7 +158,7 @@ impl VdsArray {
 
     /// Returns whether the records of all chunks have at most `most` bytes.
     fn is_within(&self, most: u64) -> bool {
-        self.table.cost().is_some_and(|cost| cost <= most)
+        self.stored.table.cost().is_some_and(|cost| cost <= most)
     }
 
     fn count(&self) -> Result<Option<Census>, FormatError> {
@@ -182,7 +168,7 @@ impl VdsArray {
         let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };
         let mut damaged = 0u64;
         for chunk in 0..counts.total {
-            match self.table.record(chunk, Blocking::Yes) {
+            match self.stored.table.record(chunk, Blocking::Yes) {
                 Ok(record) => match record.metadata.content() {
                     Content::Unwritten => counts.missing += 1,
                     Content::NoValue | Content::Constant(_) => counts.constant += 1,
@@ -192,7 +178,7 @@ impl VdsArray {
                 Err(other) => return Err(other),
             }
         }
-        Ok(Some(Census { counts, codec: self.method.codec(), native: native(json!({"damaged": damaged})) }))
+        Ok(Some(Census { counts, codec: self.stored.method.codec(), native: native(json!({"damaged": damaged})) }))
     }
 }
 
@@ -202,7 +188,7 @@ impl Array for VdsArray {
     }
 
     fn source(&self) -> &dyn Source {
-        self.table.source()
+        &*self.source
     }
 
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
@@ -226,7 +212,7 @@ impl Array for VdsArray {
             Some(expected) => {
                 wavelet::with_scratch(|scratch| wavelet::decode(stored, &expected, self.quality, scratch, out))
             }
-            None => chunk::decode(self.method, stored, &self.grid, self.channel.format, &at, out),
+            None => chunk::decode(self.stored.method, stored, &self.grid, self.channel.format, &at, out),
         };
         decoded.map_err(|why| self.damaged(chunk, why))
     }
@@ -253,8 +239,8 @@ impl Array for VdsArray {
 
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         let Some(chunk) = self.grid.number_of(at) else { return Ok(None) };
-        let most = chunk::most_stored_bytes(self.method, self.grid.uncompressed_bytes(at));
-        if let Some(object) = self.table.unread_object(chunk) {
+        let most = chunk::most_stored_bytes(self.stored.method, self.grid.uncompressed_bytes(at));
+        if let Some(object) = self.stored.table.unread_object(chunk) {
             return Ok(Some((object, 0..most)));
         }
         let record = self.record(chunk, Blocking::Yes)?;
@@ -297,13 +283,11 @@ impl CheckedBitmap {
         Self { cache, id: IndexCache::new_id() }
     }
 
-    /// Returns whether a chunk has been checked.
     pub(super) fn contains(&self, chunk: u64) -> bool {
         let (block, word, bit) = self.find(chunk);
         block[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// Adds a chunk whose check has passed.
     pub(super) fn insert(&self, chunk: u64) {
         let (block, word, bit) = self.find(chunk);
         block[word].fetch_or(bit, Ordering::Relaxed);

@@ -5,18 +5,9 @@ use std::sync::Arc;
 
 use super::bricks::VdsArray;
 use super::store::Content;
-use crate::format::extents::{Extent, find_overlaps};
+use crate::format::extents::{Extent, Overlap, Owner, Part, find_overlaps};
 use crate::format::{Array, Finding, FormatError};
 use crate::source::Blocking;
-use crate::volume::Dims;
-
-/// The owner of a part of the container, in place of a layer.
-const PART: u32 = u32::MAX;
-/// The owners of index pages: this plus the layer.
-const PAGES: u32 = 1 << 31;
-
-/// A part of the container other than the chunks of layers: its name, offset and length.
-pub(super) type Part = (String, u64, u64);
 
 /// The tables of an open dataset.
 #[derive(Default)]
@@ -40,34 +31,40 @@ impl Checked {
         }
         let Some(parts) = &self.parts else { return Ok(()) };
         let mut shared = 0u64;
-        find_overlaps(
-            |visit| self.visit_extents(parts, visit),
-            |overlap| match overlap.is_shared() && [overlap.first, overlap.second].iter().all(|e| e.owner.0 < PAGES) {
-                true => shared += 1,
-                false => report(overlap.finding("chunk", |one| self.brick_of(one), |one| self.name_of(parts, one))),
-            },
-        )?;
+        let array = |number: u32| &self.arrays[number as usize];
+        let describe = |owner| match owner {
+            Owner::Brick(layer, chunk) => {
+                let (name, array) = array(layer);
+                let brick = (name.as_str(), array.info.lod, array.grid.position_of(chunk));
+                (format!("chunk {chunk} of {}", array.name), Some(brick))
+            }
+            Owner::Page(layer, page) => (format!("index page {page} of {}", array(layer).1.name), None),
+            Owner::Part(number) => (parts[number as usize].0.to_string(), None),
+        };
+        let found = |overlap: Overlap| match (overlap.first.owner, overlap.second.owner) {
+            (Owner::Brick(..), Owner::Brick(..)) if overlap.is_shared() => shared += 1,
+            _ => report(overlap.finding("chunk", describe)),
+        };
+        find_overlaps(parts, |visit| self.visit_chunks(visit), found)?;
         if shared > 0 {
             report(Finding::note(format!("{shared} chunks are stored at the place of another one")));
         }
         Ok(())
     }
 
-    fn visit_extents(&self, parts: &[Part], visit: &mut dyn FnMut(Extent)) -> Result<(), FormatError> {
-        for (number, (_, offset, length)) in (0..).zip(parts) {
-            visit(Extent { offset: *offset, length: *length, owner: (PART, number) });
-        }
+    /// Visits the places of all chunks and index pages.
+    fn visit_chunks(&self, visit: &mut dyn FnMut(Extent)) -> Result<(), FormatError> {
         for (layer, (_, array)) in (0u32..).zip(&self.arrays) {
             let mut number = 0;
-            array.table.visit_pages(&mut |offset, length| {
-                visit(Extent { offset, length, owner: (PAGES + layer, number) });
+            array.stored.table.visit_pages(&mut |offset, length| {
+                visit(Extent { offset, length, owner: Owner::Page(layer, number) });
                 number += 1;
             })?;
             visit_written(array, |chunk| {
-                match array.table.record(chunk, Blocking::Yes) {
+                match array.stored.table.record(chunk, Blocking::Yes) {
                     Ok(record) if record.metadata.content() == Content::Stored => {
                         let length = record.length.unwrap_or(0);
-                        visit(Extent { offset: record.offset, length, owner: (layer, chunk) });
+                        visit(Extent { offset: record.offset, length, owner: Owner::Brick(layer, chunk) });
                     }
                     // reading the chunk reports it
                     Ok(_) | Err(FormatError::Damaged(_) | FormatError::DamagedObject(_)) => {}
@@ -78,23 +75,6 @@ impl Checked {
         }
         Ok(())
     }
-
-    /// Returns the layer, the level and the brick that an extent belongs to; `None` for a part or an index page.
-    fn brick_of(&self, extent: &Extent) -> Option<(&str, usize, Dims)> {
-        let (layer, array) = self.arrays.get(extent.owner.0 as usize)?;
-        Some((layer, array.info.lod, array.grid.position_of(extent.owner.1)))
-    }
-
-    fn name_of(&self, parts: &[Part], extent: &Extent) -> String {
-        let (owner, number) = extent.owner;
-        let array = self.arrays.get((owner % PAGES) as usize).map(|(_, array)| &array.name);
-        match array {
-            _ if owner == PART => parts.get(number as usize).map_or_else(String::new, |(name, ..)| name.clone()),
-            Some(name) if owner >= PAGES => format!("index page {number} of {name}"),
-            Some(name) => format!("chunk {number} of {name}"),
-            None => String::new(),
-        }
-    }
 }
 
 /// Calls `visit` for each chunk that may have been written.
@@ -104,10 +84,10 @@ fn visit_written(array: &VdsArray, mut visit: impl FnMut(u64) -> Result<(), Form
 
 /// Notes that a level has another number of written chunks than it says. Only of tables that are cheap to read.
 fn written_chunks(array: &VdsArray) -> Result<Option<String>, FormatError> {
-    let (Some(stated), Some(_)) = (array.valid, array.table.cost()) else { return Ok(None) };
+    let (Some(stated), Some(_)) = (array.stored.valid, array.stored.table.cost()) else { return Ok(None) };
     let mut written = 0;
     let counted = visit_written(array, |chunk| {
-        written += u64::from(array.table.record(chunk, Blocking::Yes)?.metadata.content() != Content::Unwritten);
+        written += u64::from(array.stored.table.record(chunk, Blocking::Yes)?.metadata.content() != Content::Unwritten);
         Ok(())
     });
     match counted {

@@ -1,5 +1,5 @@
-//! Decodes chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes, then the samples. Also
-//! makes the samples of constant chunks, of chunks of NoValue, and of chunks that were never written.
+//! Decodes chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes, then the samples.
+//! Also makes the samples of constant chunks, of chunks of NoValue, and of chunks that were never written.
 
 use super::chunk_grid::ChunkGrid;
 use super::description::{Channel, SampleFormat};
@@ -8,7 +8,6 @@ use crate::codec::inflate;
 use crate::format::bytes::ByteReader;
 use crate::volume::{Dims, Element};
 
-/// Bytes of the header.
 pub(super) const HEADER: usize = 24;
 
 /// Checks that the header is that of the chunk at `at`.
@@ -18,7 +17,7 @@ pub(super) fn check_header(
     format: SampleFormat,
     at: &Dims,
 ) -> Result<(), String> {
-    let fields = ByteReader::new((), header).i32s::<6>();
+    let fields = ByteReader::new("chunk header", header).several(ByteReader::i32);
     let [dimensions, x, y, z, code, components] = fields.map_err(|_| "it is shorter than its header")?;
     if !(1..=3).contains(&dimensions) {
         return Err(format!("its header has {dimensions} dimensions"));
@@ -29,11 +28,11 @@ pub(super) fn check_header(
     if found != expected {
         return Err(format!("its header says {found:?} samples, expected {expected:?}"));
     }
-    if code != format.code() {
+    if code != format as i32 {
         return Err(format!("its header says format {code}, but the channel has {}", format.name()));
     }
-    if i64::from(components) != grid.components() as i64 {
-        return Err(format!("its header says {components} components, but the channel has {}", grid.components()));
+    if i64::from(components) != grid.components as i64 {
+        return Err(format!("its header says {components} components, but the channel has {}", grid.components));
     }
     Ok(())
 }
@@ -66,14 +65,14 @@ pub(super) fn decode(
     }
     let mut packed = vec![0; grid.uncompressed_bytes(at)];
     decompress(method, body, &mut packed)?;
-    expand_bits(&packed, grid.sizes(at)[0] * grid.components(), out);
+    expand_bits(&packed, grid.sizes(at)[0] * grid.components, out);
     Ok(())
 }
 
 fn decompress(method: CompressionMethod, body: &[u8], out: &mut [u8]) -> Result<(), String> {
     match method {
         CompressionMethod::Rle => decode_rle(body, out),
-        CompressionMethod::Zip => inflate::decode(body, out).map_err(|e| e.to_string()),
+        CompressionMethod::Zip => inflate::decode(body, out),
         _ if body.len() == out.len() => {
             out.copy_from_slice(body);
             Ok(())
@@ -98,8 +97,8 @@ fn expand_bits(packed: &[u8], row: u64, out: &mut [u8]) {
 const RLE_HEADER: usize = 12;
 
 /// Decodes `packed`, which begins with its header, into all of `out`.
-pub(super) fn decode_rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
-    let fields = ByteReader::new((), packed).i32s();
+pub(crate) fn decode_rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
+    let fields = ByteReader::new("run lengths", packed).several(ByteReader::i32);
     let [size, unpacked, unit] = fields.map_err(|_| "its run lengths are shorter than their header")?;
     let size = usize::try_from(size).ok().filter(|n| (RLE_HEADER..=packed.len()).contains(n));
     let size = size.ok_or("the size of its run lengths makes no sense")?;
@@ -143,12 +142,6 @@ fn expand_runs<const UNIT: usize>(mut runs: &[u8], mut out: &mut [u8]) -> Option
     Some(())
 }
 
-/// Returns the greatest code of a value in U8 or U16. If the channel has a NoValue, the last code means that.
-fn greatest(channel: &Channel) -> f32 {
-    let all = if channel.format == SampleFormat::U8 { 255.0 } else { 65535.0 };
-    if channel.no_value.is_some() { all - 1.0 } else { all }
-}
-
 /// Returns a sample of the value `v`. As in OpenVDS the arithmetic is in float32, each operation rounded on its own.
 pub(super) fn element(channel: &Channel, v: f32) -> Element {
     match channel.format {
@@ -166,7 +159,10 @@ pub(super) fn element(channel: &Channel, v: f32) -> Element {
 fn code(channel: &Channel, v: f32) -> u16 {
     let q = (v - channel.integer_offset) * (1.0 / channel.integer_scale);
     // NaN becomes 0
-    (q.max(0.0).min(greatest(channel)) + 0.5) as u16
+    // if the channel has a NoValue, the last code means that
+    let all = if channel.format == SampleFormat::U8 { 255.0 } else { 65535.0 };
+    let greatest = if channel.no_value.is_some() { all - 1.0 } else { all };
+    (q.max(0.0).min(greatest) + 0.5) as u16
 }
 
 /// Returns the code of NoValue in U8 and U16, which does not depend on the channel's NoValue.
@@ -181,10 +177,9 @@ pub(super) fn no_value_code(channel: &Channel) -> Option<u16> {
 
 /// Returns a sample that is NoValue; the real value zero if the channel has no NoValue.
 pub(super) fn no_value(channel: &Channel) -> Element {
-    match (channel.format, no_value_code(channel)) {
-        (SampleFormat::U8, Some(code)) => Element::new(&[code as u8]),
-        (_, Some(code)) => Element::new(&code.to_le_bytes()),
-        _ => element(channel, channel.no_value.unwrap_or(0.0)),
+    match no_value_code(channel) {
+        Some(code) => Element::new(&code.to_le_bytes()[..channel.format.dtype().size()]),
+        None => element(channel, channel.no_value.unwrap_or(0.0)),
     }
 }
 

@@ -29,17 +29,14 @@ impl Group {
         matches!(digits.len(), 2 | 3).then_some(Self(mask))
     }
 
-    /// Returns whether dimension `d` is one of them.
     pub(super) fn has(self, d: usize) -> bool {
         self.0 >> d & 1 == 1
     }
 
-    /// Returns the number of dimensions.
     pub(super) fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Returns the highest dimension.
     pub(super) fn highest(self) -> usize {
         self.0.checked_ilog2().unwrap_or(0) as usize
     }
@@ -52,14 +49,12 @@ impl fmt::Display for Group {
     }
 }
 
-/// One dimension of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GridDimension {
     /// Samples at LOD 0.
     samples: u64,
     /// The distance from one chunk to the next, in samples of LOD 0.
     step: u64,
-    /// The number of chunks.
     count: u64,
     /// Samples of LOD 0 that a chunk repeats of the chunk before it, and of the one after it.
     negative: u64,
@@ -71,7 +66,6 @@ struct GridDimension {
 }
 
 impl GridDimension {
-    /// Returns the number of samples of the layer.
     fn extent(&self) -> u64 {
         self.samples.div_ceil(1 << self.shift)
     }
@@ -89,17 +83,6 @@ impl GridDimension {
     fn longest(&self) -> u64 {
         self.held(0).1.max(self.held(self.count - 1).1)
     }
-
-    /// Returns the origin of the brick grid: the first sample that the second chunk owns, less a step. The first chunk
-    /// also owns the samples before it.
-    fn origin(&self) -> u64 {
-        if self.count > 1 { self.negative.div_ceil(1 << self.shift) } else { 0 }
-    }
-
-    /// Returns the distance from one chunk to the next, in samples of the layer.
-    fn layer_step(&self) -> u64 {
-        if self.count > 1 { self.step >> self.shift } else { self.extent() }
-    }
 }
 
 /// The chunks of one layer: one channel, divided along one group of dimensions, at one LOD.
@@ -107,7 +90,8 @@ impl GridDimension {
 pub(super) struct ChunkGrid {
     /// The dimensions of the VDS, dimension 0 first.
     dimensions: Vec<GridDimension>,
-    components: u64,
+    /// The number of components of a sample.
+    pub(super) components: u64,
     /// Bytes of one component of a sample in the array.
     size: u64,
     /// Samples are stored as single bits.
@@ -115,7 +99,6 @@ pub(super) struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// Creates the chunk grid of a layer.
     pub(super) fn new(description: &Description, channel: &Channel, group: Group, lod: u32) -> Result<Self, String> {
         let layout = &description.layout;
         if group.highest() >= description.axes.len() {
@@ -170,13 +153,12 @@ impl ChunkGrid {
         self.dimensions.iter().try_fold(1u64, |n, dim| n.checked_mul(dim.count))
     }
 
-    /// Returns the number of chunks.
     pub(super) fn total(&self) -> u64 {
         self.count().unwrap_or(u64::MAX)
     }
 
-    /// Calls `of` for each axis of the array, with its dimension and its number: all dimensions in reverse. If there are
-    /// several components, they are the last axis, which gets `last`.
+    /// Calls `of` for each axis of the array, with its dimension and its number: all dimensions in reverse. If there
+    /// are several components, they are the last axis, which gets `last`.
     fn by_axis(&self, last: u64, of: impl Fn(&GridDimension, usize) -> u64) -> Dims {
         let n = self.dimensions.len();
         Dims::from_fn(n + usize::from(self.components > 1), |axis| match n.checked_sub(axis + 1) {
@@ -190,12 +172,13 @@ impl ChunkGrid {
         self.by_axis(1, |dim, _| dim.count)
     }
 
-    /// Returns the brick grid of the array.
     pub(super) fn brick_grid(&self) -> BrickGrid {
         let shape = self.by_axis(self.components, |dim, _| dim.extent());
         let mut origin = [0; MAX_AXES];
         for (axis, dim) in self.dimensions.iter().rev().enumerate() {
-            origin[axis] = dim.origin() as i64; // half a brick at most
+            // the first sample that the second chunk owns, less a step: the first chunk also owns the samples before it
+            let first = if dim.count > 1 { dim.negative.div_ceil(1 << dim.shift) } else { 0 };
+            origin[axis] = first as i64; // half a brick at most
         }
         let step = self.brick_shape();
         BrickGrid::with_count(shape, origin, step, self.counts())
@@ -204,7 +187,7 @@ impl ChunkGrid {
     /// Returns the samples that a chunk owns along each axis of the array; the first and the last chunk may own more or
     /// fewer.
     pub(super) fn brick_shape(&self) -> Dims {
-        self.by_axis(self.components, |dim, _| dim.layer_step())
+        self.by_axis(self.components, |dim, _| if dim.count > 1 { dim.step >> dim.shift } else { dim.extent() })
     }
 
     /// Returns the number of the chunk at a position of the brick grid: chunks are numbered with dimension 0 fastest.
@@ -214,7 +197,6 @@ impl ChunkGrid {
         within.then(|| count.linear_of(at))
     }
 
-    /// Returns the position of a chunk in the brick grid.
     pub(super) fn position_of(&self, number: u64) -> Dims {
         self.counts().index_of(number)
     }
@@ -246,20 +228,9 @@ impl ChunkGrid {
         self.dimensions.iter().filter(|dim| dim.chunked).map(GridDimension::longest).collect()
     }
 
-    /// Returns the number of dimensions in which chunks extend: 1 to 3.
-    #[cfg(test)]
-    pub(super) fn chunked_dimensions(&self) -> usize {
-        self.dimensions.iter().filter(|dim| dim.chunked).count()
-    }
-
     /// Returns the distance between two samples of the layer along dimension `d`, in samples of LOD 0.
     pub(super) fn spacing(&self, d: usize) -> u64 {
         self.dimensions.get(d).map_or(1, |dim| 1 << dim.shift)
-    }
-
-    /// Returns the number of components of a sample.
-    pub(super) fn components(&self) -> u64 {
-        self.components
     }
 
     /// Returns the bytes of a chunk's samples in the array, less than 2^31.
@@ -320,6 +291,11 @@ mod tests {
         grid.brick_grid().shape().iter().rev().copied().collect()
     }
 
+    /// Returns the number of dimensions in which chunks extend: 1 to 3.
+    fn chunked_dimensions(grid: &ChunkGrid) -> usize {
+        grid.dimensions.iter().filter(|dim| dim.chunked).count()
+    }
+
     #[test]
     fn a_survey_with_margins() {
         let description = described(&[1126, 605, 385], layout_descriptor(128, (4, 4), 2));
@@ -357,7 +333,7 @@ mod tests {
             described(&[70, 50, 40], LayoutDescriptor { multiplier_2d: 2, ..layout_descriptor(32, (2, 3), 0) });
         let tiles = chunk_grid(&description, &direct(), "12", 0);
         assert_eq!(
-            (tiles.total(), tiles.sizes(&tiles.position_of(69)), tiles.chunked_dimensions()),
+            (tiles.total(), tiles.sizes(&tiles.position_of(69)), chunked_dimensions(&tiles)),
             (70, [50, 40, 1], 2)
         );
 
@@ -393,12 +369,12 @@ mod tests {
         assert_eq!((extent(&header), header.sizes(&header.position_of(0))), (vec![120, 25, 20], [120, 25, 20]));
         let live = chunk_grid(&description, &Channel { per_trace: Some(1), ..direct() }, "012", 1);
         assert_eq!(
-            (extent(&live), live.sizes(&live.position_of(0)), live.chunked_dimensions()),
+            (extent(&live), live.sizes(&live.position_of(0)), chunked_dimensions(&live)),
             (vec![1, 25, 20], [25, 20, 1], 2)
         );
         // in a pair the chunk may be a line
         let line = chunk_grid(&description, &Channel { per_trace: Some(1), ..direct() }, "01", 0);
-        assert_eq!((line.total(), line.sizes(&line.position_of(0)), line.chunked_dimensions()), (40, [50, 1, 1], 1));
+        assert_eq!((line.total(), line.sizes(&line.position_of(0)), chunked_dimensions(&line)), (40, [50, 1, 1], 1));
     }
 
     #[test]

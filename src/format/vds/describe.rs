@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::chunk::no_value_code;
 use super::chunk_grid::ChunkGrid;
-use super::description::{
-    AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
-};
+use super::description::{AxisDescriptor, Channel, Description, MetadataEntry, MetadataValue, SampleFormat};
 use super::store::StoredLayer;
 use crate::format;
 use crate::volume::{Affine, Arithmetic, ArrayInfo, Axis, Corner, Geometry, NativeJson, Scaling};
@@ -32,12 +30,17 @@ pub(super) fn array_info(
             let (d, count) = (dimensions - 1 - axis, shape[axis]);
             match channel.per_trace {
                 Some(_) if d == 0 => numbered("value", grid.spacing(0) as f64, count),
-                _ => described(&description.axes[d], grid.spacing(d) as f64, count),
+                // the layer has every so many samples of the axis
+                _ => {
+                    let (axis, spacing) = (&description.axes[d], grid.spacing(d) as f64);
+                    let (unit, first) = (axis.unit().map(str::to_owned), axis.min.into());
+                    Axis { name: axis.name.clone(), unit, first, step: axis.step() * spacing, count, spatial: true }
+                }
             }
         })
         .collect();
-    if grid.components() > 1 {
-        axes.push(numbered("component", 1.0, grid.components()));
+    if grid.components > 1 {
+        axes.push(numbered("component", 1.0, grid.components));
     }
     let code = no_value_code(channel);
     let scaled = matches!(channel.format, SampleFormat::U8 | SampleFormat::U16);
@@ -60,12 +63,6 @@ pub(super) fn array_info(
         native: layer_keys(description, channel, stored),
         ..ArrayInfo::new(channel.format.dtype(), bricks, grid.brick_shape())
     }
-}
-
-/// Returns an axis of which the layer has every `spacing`-th sample.
-fn described(axis: &AxisDescriptor, spacing: f64, count: u64) -> Axis {
-    let (unit, first) = (axis.unit().map(str::to_owned), axis.min.into());
-    Axis { name: axis.name.clone(), unit, first, step: axis.step() * spacing, count, spatial: true }
 }
 
 /// Returns an axis of indices, without annotation.
@@ -93,73 +90,67 @@ fn layer_keys(description: &Description, channel: &Channel, stored: Option<&Stor
 
 /// Returns the layout, the axes and the channels.
 pub(crate) fn native(description: &Description) -> NativeJson {
-    let mut native = NativeJson::new();
-    native.insert("layout".into(), layout(&description.layout));
-    native.insert("axes".into(), description.axes.iter().map(axis).collect());
-    native.insert("channels".into(), description.channels.iter().map(channel).collect());
-    native
-}
-
-fn layout(layout: &LayoutDescriptor) -> Value {
-    json!({
-        "brickSize": layout.brick,
-        "negativeMargin": layout.negative_margin,
-        "positiveMargin": layout.positive_margin,
-        "brickSize2DMultiplier": layout.multiplier_2d,
-        "lodLevels": layout.lods,
-        "create2DLODs": layout.lods_2d,
-        "fullResolutionDimension": layout.full_resolution,
-    })
-}
-
-fn axis(axis: &AxisDescriptor) -> Value {
-    json!({
-        "name": axis.name,
-        "unit": axis.unit,
-        "numSamples": axis.samples,
-        "coordinateMin": axis.min,
-        "coordinateMax": axis.max,
-    })
-}
-
-fn channel(channel: &Channel) -> Value {
-    json!({
-        "name": channel.name,
-        "unit": channel.unit,
-        "format": channel.format.name(),
-        "components": channel.components,
-        "valueRange": channel.value_range,
-        "channelMapping": channel.mapping(),
-        "mappedValues": channel.per_trace,
-        "discrete": channel.discrete,
-        "renderable": channel.renderable,
-        "allowLossyCompression": channel.lossy_allowed,
-        "useNoValue": channel.no_value.is_some(),
-        "noValue": channel.no_value,
-        "integerScale": channel.integer_scale,
-        "integerOffset": channel.integer_offset,
-    })
+    let layout = &description.layout;
+    let axis = |axis: &AxisDescriptor| {
+        json!({
+            "name": axis.name,
+            "unit": axis.unit,
+            "numSamples": axis.samples,
+            "coordinateMin": axis.min,
+            "coordinateMax": axis.max,
+        })
+    };
+    let channel = |channel: &Channel| {
+        json!({
+            "name": channel.name,
+            "unit": channel.unit,
+            "format": channel.format.name(),
+            "components": channel.components,
+            "valueRange": channel.value_range,
+            "channelMapping": channel.mapping(),
+            "mappedValues": channel.per_trace,
+            "discrete": channel.discrete,
+            "renderable": channel.renderable,
+            "allowLossyCompression": channel.lossy_allowed,
+            "useNoValue": channel.no_value.is_some(),
+            "noValue": channel.no_value,
+            "integerScale": channel.integer_scale,
+            "integerOffset": channel.integer_offset,
+        })
+    };
+    format::native(json!({
+        "layout": {
+            "brickSize": layout.brick,
+            "negativeMargin": layout.negative_margin,
+            "positiveMargin": layout.positive_margin,
+            "brickSize2DMultiplier": layout.multiplier_2d,
+            "lodLevels": layout.lods,
+            "create2DLODs": layout.lods_2d,
+            "fullResolutionDimension": layout.full_resolution,
+        },
+        "axes": description.axes.iter().map(axis).collect::<Value>(),
+        "channels": description.channels.iter().map(channel).collect::<Value>(),
+    }))
 }
 
 /// Returns the list of all entries: category, name, type and value; BLOBs as base64 and with their length.
 pub(crate) fn metadata(description: &Description) -> Value {
-    description.metadata.iter().map(entry).collect()
-}
-
-fn entry(entry: &MetadataEntry) -> Value {
-    let (kind, value) = match &entry.value {
-        MetadataValue::Int(values) => (typed("Int", values.len()), one_or_all(values)),
-        MetadataValue::Float(values) => (typed("Float", values.len()), one_or_all(values)),
-        MetadataValue::Double(values) => (typed("Double", values.len()), one_or_all(values)),
-        MetadataValue::Text(text) => ("String".into(), text.as_str().into()),
-        MetadataValue::Blob(blob) => ("BLOB".into(), STANDARD.encode(blob).into()),
-        MetadataValue::Other(kind, value) => (kind.clone(), value.clone()),
+    let json_of = |entry: &MetadataEntry| {
+        let (kind, value) = match &entry.value {
+            MetadataValue::Int(values) => (typed("Int", values.len()), one_or_all(values)),
+            MetadataValue::Float(values) => (typed("Float", values.len()), one_or_all(values)),
+            MetadataValue::Double(values) => (typed("Double", values.len()), one_or_all(values)),
+            MetadataValue::Text(text) => ("String".into(), text.as_str().into()),
+            MetadataValue::Blob(blob) => ("BLOB".into(), STANDARD.encode(blob).into()),
+            MetadataValue::Other(kind, value) => (kind.clone(), value.clone()),
+        };
+        let mut json = json!({"category": entry.category, "name": entry.name, "type": kind, "value": value});
+        if let MetadataValue::Blob(blob) = &entry.value {
+            json["length"] = blob.len().into();
+        }
+        json
     };
-    let mut entry_json = json!({"category": entry.category, "name": entry.name, "type": kind, "value": value});
-    if let MetadataValue::Blob(blob) = &entry.value {
-        entry_json["length"] = blob.len().into();
-    }
-    entry_json
+    description.metadata.iter().map(json_of).collect()
 }
 
 /// Returns the name of a type of this many elements.
@@ -182,7 +173,12 @@ pub(crate) fn geometry(description: &Description) -> Option<Geometry> {
     let two = |first: &str, second: &str| Some((named(first)?, named(second)?));
     let vertical = ["Sample", "Time", "Depth", "K", "Z"].into_iter().find_map(named);
     let ((inline, crossline), map) = if let Some(axes) = two("Inline", "Crossline") {
-        (axes, by_lines(description).or_else(|| by_grid_points(description)))
+        let lines = ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
+        let map = match lines {
+            [Some(origin), Some(inline), Some(crossline)] => Some(Affine { origin, steps: [inline, crossline] }),
+            _ => by_grid_points(description),
+        };
+        (axes, map)
     } else if let Some(axes) = two("I", "J") {
         (axes, by_steps(description, vertical.filter(|axis| axis.name == "K")))
     } else {
@@ -200,9 +196,10 @@ pub(crate) fn geometry(description: &Description) -> Option<Geometry> {
     let lines = [inline, crossline];
     let of_indexes = |map: Affine| map.of_indexes(lines.map(|axis| axis.min.into()), lines.map(AxisDescriptor::step));
     let horizontal = text(description, "Unit");
-    let horizontal_factor = horizontal.as_deref().and_then(length);
+    let horizontal_factor = horizontal.as_deref().and_then(|unit| factor(unit, &LENGTHS));
     let vertical_unit = vertical.and_then(AxisDescriptor::unit);
-    let (depth, duration) = (vertical_unit.and_then(length), vertical_unit.and_then(time));
+    let depth = vertical_unit.and_then(|unit| factor(unit, &LENGTHS));
+    let duration = vertical_unit.and_then(|unit| factor(unit, &TIMES));
     Some(Geometry {
         corners,
         annotation_to_world: map,
@@ -230,29 +227,12 @@ fn end(axis: &AxisDescriptor, last: bool) -> (u64, f64) {
 }
 
 /// Metres in a unit of length.
-fn length(unit: &str) -> Option<f64> {
-    match unit {
-        "m" => Some(1.0),
-        "ft" => Some(0.3048),
-        "ussft" => Some(1200.0 / 3937.0),
-        _ => None,
-    }
-}
-
+const LENGTHS: [(&str, f64); 3] = [("m", 1.0), ("ft", 0.3048), ("ussft", 1200.0 / 3937.0)];
 /// Seconds in a unit of time.
-fn time(unit: &str) -> Option<f64> {
-    match unit {
-        "s" => Some(1.0),
-        "ms" => Some(0.001),
-        _ => None,
-    }
-}
+const TIMES: [(&str, f64); 2] = [("s", 1.0), ("ms", 0.001)];
 
-/// Returns the map of a survey with inlines and crosslines.
-fn by_lines(description: &Description) -> Option<Affine> {
-    let [origin, inline, crossline] =
-        ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
-    Some(Affine { origin: origin?, steps: [inline?, crossline?] })
+fn factor(unit: &str, units: &[(&str, f64)]) -> Option<f64> {
+    units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor)
 }
 
 /// Returns the map of a survey with axes I, J and K, at the first K.

@@ -1,10 +1,10 @@
-//! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs. Parses the
-//! names of stored layers, and hides the damaged ones.
+//! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs. Parses
+//! the names of stored layers, and hides the damaged ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::bricks::{CheckedBitmap, VdsArray};
 use super::check::Checked;
@@ -16,12 +16,11 @@ use super::wavelet;
 use crate::format::bytes::decimal;
 use crate::format::{Array, Census, Finding, FormatError, HiddenLayer, Layer, OpenWith, native};
 use crate::source::{Blocking, Source};
-use crate::volume::{ArrayInfo, Brick, BrickSet, Dims, NativeJson};
+use crate::volume::{ArrayInfo, Brick, BrickSet, Dims};
 
 /// Opens the stored layer with a number in its container, which has as many chunks by the chunk grid.
 pub(super) type OpenLayer<'a> = &'a dyn Fn(usize, u64) -> Result<StoredLayer, FormatError>;
 
-/// All layers of a dataset.
 #[derive(Default)]
 pub(super) struct Layers {
     pub shown: Vec<Layer>,
@@ -37,7 +36,6 @@ type Levels<'a> = BTreeMap<u32, (usize, &'a str)>;
 /// One channel in one partitioning.
 struct Partition<'a> {
     channel: Arc<Channel>,
-    /// The name of the layer.
     name: String,
     group: Group,
     stored: Levels<'a>,
@@ -132,10 +130,9 @@ impl Partition<'_> {
                         name: (*name).into(),
                         grid,
                         channel: Arc::clone(&self.channel),
-                        method: stored.method,
                         quality: with.quality,
-                        table: stored.table,
-                        valid: stored.valid,
+                        source: Arc::clone(source),
+                        stored,
                         checked: CheckedBitmap::new(Arc::clone(&with.index)),
                         census: OnceLock::new(),
                     });
@@ -152,7 +149,12 @@ impl Partition<'_> {
                 }
             }
         }
-        let native = self.native(methods);
+        let native = native(json!({
+            "channel": self.channel.name,
+            "dimensions": self.group.to_string(),
+            "stored": self.stored.values().map(|(_, name)| name).collect::<Vec<_>>(),
+            "compression": methods,
+        }));
         if levels.is_empty() || reasons.len() >= levels.len() {
             let finest = ChunkGrid::new(description, &self.channel, self.group, 0).ok();
             let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
@@ -179,8 +181,9 @@ impl Partition<'_> {
             let expected = grid.total();
             return Err(format!("it has {chunks} chunks, but by the layout {expected}").into());
         }
-        let (format, several) = (self.channel.format, grid.components() > 1);
-        if stored.method.is_wavelet() && (several || !can_be_wavelet(format)) {
+        let (format, several) = (self.channel.format, grid.components > 1);
+        let can_be_wavelet = matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16);
+        if stored.method.is_wavelet() && (several || !can_be_wavelet) {
             let why = format!("samples of format {} cannot be coded by {}", format.name(), stored.method.name());
             return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
         }
@@ -189,25 +192,11 @@ impl Partition<'_> {
         }
         Ok(stored)
     }
-
-    fn native(&self, methods: Vec<Value>) -> NativeJson {
-        native(json!({
-            "channel": self.channel.name,
-            "dimensions": self.group.to_string(),
-            "stored": self.stored.values().map(|(_, name)| name).collect::<Vec<_>>(),
-            "compression": methods,
-        }))
-    }
 }
 
-/// Returns whether the wavelet methods can store samples of a format.
-fn can_be_wavelet(format: SampleFormat) -> bool {
-    matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16)
-}
-
-/// Parses the name of a stored layer, `<channel>Dimensions_<digits>LOD<n>`: returns the channel's name (empty for the primary
-/// one), the group of the primary channel (also for a channel that is divided along fewer dimensions), and the LOD. A
-/// channel's name is free text and may contain these words, so that the last ones count.
+/// Parses the name of a stored layer, `<channel>Dimensions_<digits>LOD<n>`: returns the channel's name (empty for the
+/// primary one), the group of the primary channel (also for a channel that is divided along fewer dimensions), and the
+/// LOD. A channel's name is free text and may contain these words, so that the last ones count.
 pub(super) fn parse_layer_name(name: &str) -> Option<(&str, Group, u32)> {
     let (rest, lod) = name.rsplit_once("LOD")?;
     let (channel, digits) = rest.rsplit_once("Dimensions_")?;

@@ -3,18 +3,18 @@
 //!
 //! The [`description`] of a dataset is parsed from its `VolumeDataLayout` or `VDSObject`, and [`describe`] makes JSON
 //! of it. The chunks are in a [`store`]: one file, or a folder of objects. A [`chunk_grid`] computes which chunk has
-//! which samples, [`layers`] combines the stored layers of a channel by their names, and [`bricks`] makes bricks of chunks,
-//! which [`chunk`] or [`wavelet`] decodes. [`check`] looks for faults of the tables as a whole.
-//! Sizes and counts from a file are checked before memory is allocated for them.
+//! which samples, [`layers`] combines the stored layers of a channel by their names, and [`bricks`] makes bricks of
+//! chunks, which [`chunk`] or [`wavelet`] decodes. [`check`] looks for faults of the tables as a whole. Sizes and
+//! counts from a file are checked before memory is allocated for them.
 //!
 //! The format has no written specification: the names and the arithmetic are those of the OpenVDS source code.
 
 mod bricks;
 mod check;
-mod chunk;
+pub(crate) mod chunk;
 mod chunk_grid;
-mod describe;
-mod description;
+pub(crate) mod describe;
+pub(crate) mod description;
 mod layers;
 mod segy;
 mod store;
@@ -24,7 +24,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use check::Checked;
 use description::Description;
 use layers::{Layers, parse_layer_name};
 use store::{Cloud, Container, DescriptionText};
@@ -33,7 +32,6 @@ use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith,
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::{DatasetInfo, NativeJson};
 
-/// The VDS format of OpenVDS.
 pub(crate) struct Vds;
 
 impl Format for Vds {
@@ -54,7 +52,16 @@ impl Format for Vds {
             [store::LAYOUT, store::STATUS].iter().all(|name| folder.is_file(format!("{name}{extension}")))
         };
         // a folder with copies of the two JSON files but no layers is not a dataset
-        (both("") || both(store::EXTENSION) && has_layers(folder)).then_some(true)
+        let has_layers = || {
+            let mut found = false;
+            folder.visit(usize::MAX, |name, kind| {
+                let is_layer = name.to_str().is_some_and(|name| parse_layer_name(name).is_some());
+                found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
+                !found
+            });
+            found
+        };
+        (both("") || both(store::EXTENSION) && has_layers()).then_some(true)
     }
 
     fn folder_file(&self) -> Option<&'static str> {
@@ -96,26 +103,12 @@ impl Format for Vds {
     }
 }
 
-/// Returns whether a folder contains the folder of a layer.
-fn has_layers(folder: &FolderProbe) -> bool {
-    let mut found = false;
-    folder.visit(usize::MAX, |name, kind| {
-        let is_layer = name.to_str().is_some_and(|name| parse_layer_name(name).is_some());
-        found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
-        !found
-    });
-    found
-}
-
-/// An open dataset.
 struct Volume {
     info: DatasetInfo,
-    layers: Vec<Layer>,
-    hidden: Vec<HiddenLayer>,
+    layers: Layers,
     /// The text of the description, which is parsed again for the metadata.
     text: DescriptionText,
     folder: Option<Arc<dyn Folder>>,
-    checked: Checked,
     /// The file that it was imported from, or why that cannot be made again.
     segy: Option<Result<SegyImport, String>>,
 }
@@ -132,11 +125,11 @@ impl Volume {
         let info = DatasetInfo {
             version,
             geometry: describe::geometry(description),
-            warnings: description.warnings.iter().cloned().chain(layers.warnings).collect(),
+            warnings: description.warnings.iter().chain(&layers.warnings).cloned().collect(),
             native: native(description),
             ..DatasetInfo::default()
         };
-        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked, segy }
+        Self { info, layers, text, folder, segy }
     }
 }
 
@@ -146,11 +139,11 @@ impl Dataset for Volume {
     }
 
     fn layers(&self) -> &[Layer] {
-        &self.layers
+        &self.layers.shown
     }
 
     fn hidden(&self) -> &[HiddenLayer] {
-        &self.hidden
+        &self.layers.hidden
     }
 
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
@@ -162,7 +155,7 @@ impl Dataset for Volume {
     }
 
     fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
-        self.checked.check(report)
+        self.layers.checked.check(report)
     }
 
     fn is_changed(&self) -> bool {
@@ -171,39 +164,10 @@ impl Dataset for Volume {
 }
 
 /// Returns the format's own keys of dataset.json.
-fn native(description: &Description) -> NativeJson {
+pub(crate) fn native(description: &Description) -> NativeJson {
     let mut native = describe::native(description);
     if let Some(headers) = segy::headers(description) {
         native.insert("segy".into(), headers.into());
     }
     native
-}
-
-/// The entry points of fuzz targets: both parsers of descriptions, with all JSON that is made of the result; and run lengths.
-#[cfg(any(test, fuzzing))]
-pub(crate) mod fuzz_entry {
-    use super::description::{self, Description};
-    use super::{chunk, describe};
-
-    /// Parses a `VolumeDataLayout`; whether it is valid.
-    pub(crate) fn json(text: &[u8]) -> bool {
-        is_valid(&description::from_json(text))
-    }
-
-    /// Parses a `VDSObject`; whether it is valid.
-    pub(crate) fn object(text: &[u8]) -> bool {
-        is_valid(&description::from_object(text))
-    }
-
-    /// Decodes the run lengths of a chunk into all of `out`.
-    pub(crate) fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
-        chunk::decode_rle(packed, out)
-    }
-
-    fn is_valid(outcome: &Result<Description, String>) -> bool {
-        let Ok(description) = outcome else { return false };
-        let json = (describe::geometry(description), describe::metadata(description), super::native(description));
-        std::hint::black_box(json);
-        true
-    }
 }

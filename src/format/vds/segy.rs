@@ -1,5 +1,5 @@
-//! The SEG-Y file that a VDS was imported from: its headers, if the import kept them as metadata, and whether the file can be
-//! made again, byte for byte.
+//! The SEG-Y file that a VDS was imported from: its headers, if the import kept them as metadata, and whether the file
+//! can be made again, byte for byte.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use super::bricks::VdsArray;
 use super::description::{Channel, Description, MetadataValue, SampleFormat};
 use super::layers::Layers;
 use super::store::CompressionMethod;
+use crate::format::segy::format_name;
 use crate::format::{Array, SegyImport, SegySample};
 use crate::volume::NativeJson;
 
@@ -14,94 +15,73 @@ const TEXT_BYTES: usize = 3200;
 const BINARY_BYTES: usize = 400;
 const LINE_BYTES: usize = 80;
 
-/// Fields of the binary header: name, offset, bytes, and whether they are signed. (SEG-Y revision 2, without the 3200
-/// bytes before)
-const FIELDS: [(&str, usize, usize, bool); 33] = [
-    ("job_id", 0, 4, true),
-    ("line_number", 4, 4, true),
-    ("reel_number", 8, 4, true),
-    ("traces_per_ensemble", 12, 2, true),
-    ("auxiliary_traces_per_ensemble", 14, 2, true),
-    ("sample_interval", 16, 2, false),
-    ("original_sample_interval", 18, 2, false),
-    ("samples_per_trace", 20, 2, false),
-    ("original_samples_per_trace", 22, 2, false),
-    ("sample_format_code", 24, 2, true),
-    ("ensemble_fold", 26, 2, true),
-    ("trace_sorting_code", 28, 2, true),
-    ("vertical_sum_code", 30, 2, true),
-    ("sweep_frequency_at_start", 32, 2, true),
-    ("sweep_frequency_at_end", 34, 2, true),
-    ("sweep_length", 36, 2, true),
-    ("sweep_type_code", 38, 2, true),
-    ("sweep_channel_trace_number", 40, 2, true),
-    ("sweep_taper_length_at_start", 42, 2, true),
-    ("sweep_taper_length_at_end", 44, 2, true),
-    ("taper_type", 46, 2, true),
-    ("correlated_data_traces", 48, 2, true),
-    ("binary_gain_recovered", 50, 2, true),
-    ("amplitude_recovery_method", 52, 2, true),
-    ("measurement_system", 54, 2, true),
-    ("impulse_signal_polarity", 56, 2, true),
-    ("vibratory_polarity_code", 58, 2, true),
-    ("revision_number", 300, 2, false),
-    ("fixed_length_trace_flag", 302, 2, true),
-    ("extended_textual_headers", 304, 2, true),
-    // of revision 2
-    ("extended_traces_per_ensemble", 60, 4, false),
-    ("extended_auxiliary_traces_per_ensemble", 64, 4, false),
-    ("extended_samples_per_trace", 68, 4, false),
+/// Fields of the binary header (SEG-Y revision 2, without the 3200 bytes before): the offset of the first, the bytes of
+/// each, and the names of fields that follow one another. Those with a `+` are unsigned.
+const FIELDS: [(usize, usize, &str); 4] = [
+    (0, 4, "job_id line_number reel_number"),
+    (
+        12,
+        2,
+        "traces_per_ensemble auxiliary_traces_per_ensemble +sample_interval +original_sample_interval \
+         +samples_per_trace +original_samples_per_trace sample_format_code ensemble_fold trace_sorting_code \
+         vertical_sum_code sweep_frequency_at_start sweep_frequency_at_end sweep_length sweep_type_code \
+         sweep_channel_trace_number sweep_taper_length_at_start sweep_taper_length_at_end taper_type \
+         correlated_data_traces binary_gain_recovered amplitude_recovery_method measurement_system \
+         impulse_signal_polarity vibratory_polarity_code",
+    ),
+    (300, 2, "+revision_number fixed_length_trace_flag extended_textual_headers"),
+    FIELDS_OF_REVISION_2,
 ];
-/// The number of fields in headers of all revisions.
-const IN_ALL_REVISIONS: usize = 30;
+const FIELDS_OF_REVISION_2: (usize, usize, &str) =
+    (60, 4, "+extended_traces_per_ensemble +extended_auxiliary_traces_per_ensemble +extended_samples_per_trace");
 /// The revision number of revision 2.0.
 const REVISION_2: i64 = 0x200;
 
-/// The headers that an import kept.
-struct Kept<'a> {
-    text: Option<&'a MetadataValue>,
-    binary: Option<&'a MetadataValue>,
-    /// The byte order of the binary header if the metadata do not have it.
-    little: bool,
-}
-
 /// Returns the headers as JSON; `None` if the import kept none.
-pub(crate) fn headers(description: &Description) -> Option<NativeJson> {
+pub(crate) fn headers<'a>(description: &'a Description) -> Option<NativeJson> {
     let entry = |name: &str| description.entry("SEGY", name);
-    let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
-    let old = |name: &str| description.entry("", name);
-    let kept = if kept.text.is_some() || kept.binary.is_some() {
-        kept
-    } else {
-        Kept { text: old("SEGYTextHeader"), binary: old("SEGYBinaryHeader"), little: true }
-    };
-    if kept.text.is_none() && kept.binary.is_none() {
+    let (mut text, mut binary) = (entry("TextHeader"), entry("BinaryHeader"));
+    // an older import has swapped the bytes of the binary header, so that its byte order is not that of the data
+    let is_old = text.is_none() && binary.is_none();
+    if is_old {
+        (text, binary) = (description.entry("", "SEGYTextHeader"), description.entry("", "SEGYBinaryHeader"));
+    }
+    if text.is_none() && binary.is_none() {
         return None;
     }
     let int = |name: &str| int(description, name);
     let order = |little: bool| if little { "little" } else { "big" };
-    let little = int("Endianness").map_or(kept.little, |code| code == 1);
+    let little = int("Endianness").map_or(is_old, |code| code == 1);
     let mut native = NativeJson::new();
     let mut warnings = Vec::new();
+    // returns the first `needed` bytes of a header
+    let mut blob = |value: Option<&'a MetadataValue>, what: &str, needed: usize| {
+        let fault = match value? {
+            MetadataValue::Blob(bytes) if bytes.len() >= needed => return bytes.get(..needed),
+            MetadataValue::Blob(bytes) => format!("{what} has {} bytes, not {needed}: it is left out", bytes.len()),
+            _ => format!("{what} is no BLOB: it is left out"),
+        };
+        warnings.push(fault);
+        None
+    };
     let mut put = |key: &str, value: Value| native.insert(key.to_owned(), value);
-    if let Some(text) = blob(kept.text, "the text header", TEXT_BYTES, &mut warnings) {
+    if let Some(text) = blob(text, "the text header", TEXT_BYTES) {
         let is_ebcdic = is_ebcdic(text);
         put("textHeader", lines(text, is_ebcdic).into());
         put("textHeaderEncoding", if is_ebcdic { "EBCDIC" } else { "ASCII" }.into());
     }
     let mut code = int("DataSampleFormatCode");
-    if let Some(binary) = blob(kept.binary, "the binary header", BINARY_BYTES, &mut warnings) {
+    // without a header the byte order is not known
+    let known = binary.is_some() || entry("Endianness").is_some();
+    if let Some(binary) = blob(binary, "the binary header", BINARY_BYTES) {
         let fields = binary_fields(binary, little);
         code = code.or_else(|| fields.get("sample_format_code").and_then(Value::as_i64));
         put("binaryHeader", fields.into());
     }
-    // without a header the byte order is not known
-    let known = kept.binary.is_some() || entry("Endianness").is_some();
     if known {
         put("endianness", order(little).into());
     }
-    // an older import has swapped the header's bytes, so that its byte order is not that of the data
-    let data = int("DataEndianness").map(|code| code == 1).or((known && !kept.little).then_some(little));
+    let data = int("DataEndianness").map(|code| code == 1).or((known && !is_old).then_some(little));
     if let Some(little) = data {
         put("dataEndianness", order(little).into());
     }
@@ -123,22 +103,6 @@ fn int(description: &Description, name: &str) -> Option<i64> {
     }
 }
 
-/// Returns the first `needed` bytes of a header; adds a warning if it is shorter.
-fn blob<'a>(
-    value: Option<&'a MetadataValue>,
-    what: &str,
-    needed: usize,
-    warnings: &mut Vec<String>,
-) -> Option<&'a [u8]> {
-    let fault = match value? {
-        MetadataValue::Blob(bytes) if bytes.len() >= needed => return bytes.get(..needed),
-        MetadataValue::Blob(bytes) => format!("{what} has {} bytes, not {needed}: it is left out", bytes.len()),
-        _ => format!("{what} is no BLOB: it is left out"),
-    };
-    warnings.push(fault);
-    None
-}
-
 /// Returns the lines of a text header, without trailing blanks.
 fn lines(text: &[u8], is_ebcdic: bool) -> Vec<String> {
     let line = |bytes: &[u8]| {
@@ -149,14 +113,18 @@ fn lines(text: &[u8], is_ebcdic: bool) -> Vec<String> {
 }
 
 fn binary_fields(header: &[u8], little: bool) -> NativeJson {
-    let value = |&(name, at, bytes, signed): &(&str, usize, usize, bool)| {
-        let number = header.get(at..at + bytes).map_or(0, |field| number(field, little, signed));
-        (name.to_owned(), Value::from(number))
-    };
-    let (all, later) = FIELDS.split_at(IN_ALL_REVISIONS);
-    let mut fields: NativeJson = all.iter().map(value).collect();
-    if fields.get("revision_number").and_then(Value::as_i64).is_some_and(|revision| revision >= REVISION_2) {
-        fields.extend(later.iter().map(value));
+    let mut fields = NativeJson::new();
+    for (first, bytes, names) in FIELDS {
+        let revision = fields.get("revision_number").and_then(Value::as_i64).unwrap_or(0);
+        if (first, bytes, names) == FIELDS_OF_REVISION_2 && revision < REVISION_2 {
+            break;
+        }
+        let places = header.get(first..).unwrap_or_default().chunks_exact(bytes);
+        for (name, field) in names.split(' ').zip(places) {
+            let unsigned = name.strip_prefix('+');
+            let number = number(field, little, unsigned.is_none());
+            fields.insert(unsigned.unwrap_or(name).to_owned(), number.into());
+        }
     }
     fields
 }
@@ -166,28 +134,6 @@ fn number(field: &[u8], little: bool, signed: bool) -> i64 {
     let number = if little { field.iter().rev().fold(0, push) } else { field.iter().fold(0, push) };
     let bits = 64 - 8 * field.len() as u32;
     if signed { number << bits >> bits } else { number }
-}
-
-/// Returns the name of a sample format code of the standard.
-fn format_name(code: i64) -> Option<&'static str> {
-    let name = match code {
-        1 => "4-byte IBM floating point",
-        2 => "4-byte integer",
-        3 => "2-byte integer",
-        4 => "4-byte fixed point with gain",
-        5 => "4-byte IEEE floating point",
-        6 => "8-byte IEEE floating point",
-        7 => "3-byte integer",
-        8 => "1-byte integer",
-        9 => "8-byte integer",
-        10 => "4-byte unsigned integer",
-        11 => "2-byte unsigned integer",
-        12 => "8-byte unsigned integer",
-        15 => "3-byte unsigned integer",
-        16 => "1-byte unsigned integer",
-        _ => return None,
-    };
-    Some(name)
 }
 
 /// The Latin-1 character of each byte.
@@ -259,27 +205,25 @@ fn with_headers(description: &Description, layers: &Layers, text: &[u8], binary:
         let (number, array) = finest(layers, channel).ok_or_else(|| format!("the channel {channel:?} is not there"))?;
         match is_lossless(array) {
             true => Ok((number, array)),
-            false => Err(format!("the samples of {channel:?} are not stored without loss ({})", array.method.name())),
+            false => {
+                Err(format!("the samples of {channel:?} are not stored without loss ({})", array.stored.method.name()))
+            }
         }
     });
     let ((samples, array), (traces, live), (trace_headers, headers)) = (samples?, traces?, trace_headers?);
     if !is_invertible(sample, &array.channel) {
         return Err("the samples were converted by the import".into());
     }
-    let shape = |array: &VdsArray, last: u64| {
-        let mut shape = array.info().shape();
-        let is_fit = shape.last().is_some_and(|values| *values == last);
-        shape.last_mut().into_iter().for_each(|values| *values = 0);
-        is_fit.then_some(shape)
-    };
+    let no_fit = || "the channels of samples, traces and trace headers do not fit together".to_owned();
+    let shapes = [array, live, headers].map(|array| array.info().shape());
+    let [samples_of, traces_of, headers_of] = shapes.each_ref().map(|shape| shape.split_last());
+    let (count, grid) = samples_of.ok_or_else(no_fit)?;
     let in_file = field("samples_per_trace");
-    let count = array.info().shape().last().copied().unwrap_or(0);
-    if in_file != 0 && in_file as u64 != count {
+    if in_file != 0 && in_file as u64 != *count {
         return Err(format!("a trace has {count} samples here, and {in_file} by the header of the file"));
     }
-    let grid = shape(array, count).filter(|grid| grid.len() > 1);
-    if grid.is_none() || grid != shape(live, 1) || grid != shape(headers, TRACE_HEADER_BYTES) {
-        return Err("the channels of samples, traces and trace headers do not fit together".into());
+    if grid.is_empty() || traces_of != Some((&1, grid)) || headers_of != Some((&TRACE_HEADER_BYTES, grid)) {
+        return Err(no_fit());
     }
     if [live, headers].iter().any(|array| array.channel.format != SampleFormat::U8) {
         return Err("the channels of traces and trace headers are not bytes".into());
@@ -316,8 +260,8 @@ fn finest<'a>(layers: &'a Layers, channel: &str) -> Option<(usize, &'a VdsArray)
 /// Returns whether decoding gives the samples that were stored.
 fn is_lossless(array: &VdsArray) -> bool {
     use CompressionMethod::{None, Rle, WaveletLossless, Zip};
-    let is_whole = array.quality.is_none() || !array.method.is_wavelet();
-    is_whole && matches!(array.method, None | Rle | Zip | WaveletLossless)
+    let is_whole = array.quality.is_none() || !array.stored.method.is_wavelet();
+    is_whole && matches!(array.stored.method, None | Rle | Zip | WaveletLossless)
 }
 
 /// Returns whether the samples of the file can be computed from those that a channel stores.
@@ -388,7 +332,7 @@ mod tests {
         assert_eq!(found["textHeader"], Value::from(vec!["C01"; 40]));
         assert_eq!(found["textHeaderEncoding"], "EBCDIC");
         let fields = &found["binaryHeader"];
-        assert_eq!(fields.as_object().unwrap().len(), IN_ALL_REVISIONS);
+        assert_eq!(fields.as_object().unwrap().len(), 30);
         let of = |name: &str| fields[name].as_i64().unwrap();
         assert_eq!(
             ["job_id", "line_number", "sample_interval", "trace_sorting_code"].map(of),
@@ -444,7 +388,8 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        let mut places: Vec<_> = FIELDS.iter().map(|(_, at, bytes, _)| (*at, at + bytes)).collect();
+        let place = |(first, bytes, names): (usize, usize, &str)| (first, first + bytes * names.split(' ').count());
+        let mut places: Vec<_> = FIELDS.into_iter().map(place).collect();
         places.sort_unstable();
         assert!(places.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         assert!(places.iter().all(|place| place.1 <= BINARY_BYTES));

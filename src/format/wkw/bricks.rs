@@ -18,7 +18,7 @@ pub(super) struct WkwArray {
     info: ArrayInfo,
     pub(super) cubes: Arc<Cubes>,
     /// The box in voxels of the mag, x, y, z.
-    extent: Extent,
+    pub(super) extent: Extent,
     /// The first number of keys of the index cache. Each array has another, since boxes number their cubes differently.
     table_id: u64,
     /// The layout of a block at the beginning of the box, if all of it lies in the box.
@@ -79,16 +79,15 @@ impl WkwArray {
     /// Returns the bricks of the box that lie in a cube.
     fn bricks_of(&self, cube: [u64; 3]) -> BrickSet {
         let (header, count) = (&self.cubes.header, self.info.grid.count());
-        let region = |axis: usize| {
-            let Some(a) = 2usize.checked_sub(axis) else { return (0, 1) };
+        let mut region = Region::whole(count);
+        for (axis, a) in [(2, 0), (1, 1), (0, 2)] {
             let first = self.extent.low[a] >> header.block_log;
             let begin = cube[a] << header.file_log;
             let low = begin.max(first) - first;
-            (low, (begin + header.file_len()).saturating_sub(first).min(count[axis]).saturating_sub(low))
-        };
-        let [start, shape] = [|(start, _): (u64, u64)| start, |(_, length)| length]
-            .map(|part| Dims::from_fn(count.len(), |axis| part(region(axis))));
-        BrickSet::Box(Region { start, shape })
+            region.start[axis] = low;
+            region.shape[axis] = (begin + header.file_len()).saturating_sub(first).min(count[axis]).saturating_sub(low);
+        }
+        BrickSet::Box(region)
     }
 
     /// Returns the block of a brick: its x, y, z among all blocks of the mag.
@@ -157,7 +156,7 @@ impl Array for WkwArray {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let damaged = |e| FormatError::Damaged(format!("block {} of {}: {e}", coded.codec, coded.object));
+        let damaged = |e| FormatError::Damaged(format!("block {} of {}: {e}", coded.codec, &*coded.object));
         lz4::decode(stored, out).map_err(damaged)
     }
 

@@ -1,8 +1,8 @@
-//! Checks the data files of a mag for faults that reading the blocks of the box does not notice: blocks outside of the box,
-//! bytes after the last block, files that have the name of a folder.
+//! Checks the data files of a mag for faults that reading the blocks of the box does not notice: blocks outside of the
+//! box, bytes after the last block, files that have the name of a folder.
 
 use super::bricks::WkwArray;
-use super::cubes::{Cube, position};
+use super::cubes::{cube_name, position};
 use super::files::{no_folders, visit_cubes};
 use super::header::{BYTES, BlockType, Header};
 use crate::codec::lz4;
@@ -21,11 +21,7 @@ pub(super) fn check_mag(array: &WkwArray, report: &mut dyn FnMut(Finding)) -> Re
     }
     visit_cubes(folder, [0; 3], [u64::MAX; 3], &mut |at, _| {
         if (0..3).all(|a| (low[a]..=high[a]).contains(&at[a])) {
-            let checked = CubeCheck::new(array, folder, at).and_then(|cube| match cube {
-                Some(cube) => cube.check(report),
-                None => Ok(()),
-            });
-            match checked {
+            match check_cube(array, at, report) {
                 // reading its blocks tries that again, and a block outside of the box may be the only one that matters
                 Err(error) if error.is_failure_of_system() => report(Finding::unread(error.to_string())),
                 Ok(()) | Err(SourceError::Io { .. } | SourceError::TooShort { .. }) => {}
@@ -42,93 +38,67 @@ pub(super) fn check_mag(array: &WkwArray, report: &mut dyn FnMut(Finding)) -> Re
     Ok(())
 }
 
-/// A data file whose header is right.
-struct CubeCheck<'a> {
-    array: &'a WkwArray,
-    folder: &'a dyn Folder,
-    at: [u64; 3],
-    object: String,
-    header: Header,
-    size: u64,
-}
-
-impl<'a> CubeCheck<'a> {
-    /// Reads the header; `None` if it is wrong, which each block of the file reports.
-    fn new(array: &'a WkwArray, folder: &'a dyn Folder, at: [u64; 3]) -> Result<Option<Self>, SourceError> {
-        let object = Cube { at, table_id: 0, number: 0 }.object();
-        match array.cubes.header_of(&object, Blocking::Yes) {
-            Ok(Some((header, size))) => Ok(Some(Self { array, folder, at, object, header, size })),
-            Err(FormatError::Source(error)) => Err(error),
-            Ok(None) | Err(_) => Ok(None),
-        }
-    }
-
-    fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), SourceError> {
-        let (end, faults) = match self.header.blocks {
-            BlockType::Raw => self.check_raw(),
-            _ => self.check_table()?,
-        };
-        let object = &self.object;
-        if let Some((first, count)) = faults.outside {
-            let text = format!("{count} of its blocks outside of the box are not within the file (the first: {first})");
-            report(Finding::damage(format!("{object}: {text}")));
-        } else if self.size > end && !faults.inside {
-            report(Finding::note(format!("{object}: {} bytes follow its last block", self.size - end)));
-        }
-        Ok(())
-    }
-
-    /// Returns where the last block ends, and the faulty blocks.
-    fn check_raw(&self) -> (u64, Faults) {
-        let (blocks, bytes) = (self.header.blocks_of_file(), self.header.block_bytes());
-        let end = self.header.data_offset.saturating_add(blocks.saturating_mul(bytes));
-        let there = self.size.saturating_sub(self.header.data_offset) / bytes.max(1);
-        let mut faults = Faults::default();
-        (there..blocks).for_each(|number| self.count(number, &mut faults));
-        (end, faults)
-    }
-
-    /// Like [`Self::check_raw`], for compressed blocks. The table is read in parts.
-    fn check_table(&self) -> Result<(u64, Faults), SourceError> {
-        let (header, bytes) = (&self.header, self.header.block_bytes());
-        let (mut begin, mut furthest, mut number) = (header.data_offset, header.data_offset, 0);
-        let mut faults = Faults::default();
-        let (mut at, end) = (BYTES as u64, header.end());
-        let mut part = Vec::new();
-        while at < end {
-            part.resize((end - at).min(PART) as usize, 0);
-            if !self.folder.read_at(&self.object, at, &mut part, Blocking::Yes)? {
-                return Err(SourceError::Changed);
-            }
-            at += part.len() as u64;
-            for end in part.as_chunks::<8>().0.iter().copied().map(u64::from_le_bytes) {
-                let right = header.data_offset <= begin && begin < end && end <= self.size;
-                if !right || end - begin > lz4::longest(bytes) {
-                    self.count(number, &mut faults);
-                }
-                (begin, furthest, number) = (end, furthest.max(end), number + 1);
-            }
-        }
-        Ok((furthest, faults))
-    }
-
-    fn count(&self, number: u64, faults: &mut Faults) {
+/// Reports the faults of a data file. A wrong header is left to the reader of its blocks, and so are faulty blocks in
+/// the box.
+fn check_cube(array: &WkwArray, at: [u64; 3], report: &mut dyn FnMut(Finding)) -> Result<(), SourceError> {
+    let object = cube_name(at);
+    let (header, size) = match array.cubes.header_of(&object, Blocking::Yes) {
+        Ok(Some(found)) => found,
+        Err(FormatError::Source(error)) => return Err(error),
+        Ok(None) | Err(_) => return Ok(()),
+    };
+    let (mut is_faulty_inside, mut first_outside, mut outside) = (false, None, 0u64);
+    let mut count = |number: u64| {
         let within = position(number);
-        let block = [0, 1, 2].map(|a| (self.at[a] << self.header.file_log) + within[a]);
-        if self.array.has_block(block) {
-            faults.inside = true;
-            return;
+        if array.has_block([0, 1, 2].map(|a| (at[a] << header.file_log) + within[a])) {
+            is_faulty_inside = true;
+        } else {
+            first_outside.get_or_insert(number);
+            outside += 1;
         }
-        let (_, count) = faults.outside.get_or_insert((number, 0));
-        *count += 1;
+    };
+    let end = if header.blocks == BlockType::Raw {
+        let (begin, blocks, bytes) = (header.data_offset, header.blocks_of_file(), header.block_bytes());
+        (size.saturating_sub(begin) / bytes.max(1)..blocks).for_each(&mut count);
+        begin.saturating_add(blocks.saturating_mul(bytes))
+    } else {
+        check_table(&*array.cubes.folder, &object, &header, size, count)?
+    };
+    if let Some(first) = first_outside {
+        let text = format!("{outside} of its blocks outside of the box are not within the file (the first: {first})");
+        report(Finding::damage(format!("{object}: {text}")));
+    } else if size > end && !is_faulty_inside {
+        report(Finding::note(format!("{object}: {} bytes follow its last block", size - end)));
     }
+    Ok(())
 }
 
-/// The faulty blocks of a data file.
-#[derive(Default)]
-struct Faults {
-    /// Outside of the box: the first one, and the number of all.
-    outside: Option<(u64, u64)>,
-    /// Whether there are any in the box. They are reported when they are read.
-    inside: bool,
+/// Calls `faulty` for each block of a jump table that is not within the file of `size` bytes. Returns where the last
+/// block ends. The table is read in parts.
+fn check_table(
+    folder: &dyn Folder,
+    object: &str,
+    header: &Header,
+    size: u64,
+    mut faulty: impl FnMut(u64),
+) -> Result<u64, SourceError> {
+    let longest = lz4::longest(header.block_bytes());
+    let (mut begin, mut furthest, mut number) = (header.data_offset, header.data_offset, 0);
+    let (mut at, end) = (BYTES as u64, header.end());
+    let mut part = Vec::new();
+    while at < end {
+        part.resize((end - at).min(PART) as usize, 0);
+        if !folder.read_at(object, at, &mut part, Blocking::Yes)? {
+            return Err(SourceError::Changed);
+        }
+        at += part.len() as u64;
+        for end in part.as_chunks::<8>().0.iter().copied().map(u64::from_le_bytes) {
+            let right = header.data_offset <= begin && begin < end && end <= size;
+            if !right || end - begin > longest {
+                faulty(number);
+            }
+            (begin, furthest, number) = (end, furthest.max(end), number + 1);
+        }
+    }
+    Ok(furthest)
 }

@@ -5,24 +5,26 @@
 //! so that the two together are the boundaries of all blocks. Only the header and the needed pages of the jump table
 //! are read, into the index cache that all datasets share.
 
-use super::header::{BYTES, BlockType, Header};
+use super::header::{BlockType, Header};
 use crate::codec::lz4;
 use crate::format::FormatError;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
 use crate::volume::ObjectName;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Bytes of a page of the jump table.
 const PAGE: u64 = 16 << 10;
 /// Blocks of fewer bytes are compared with a compressed block of zeros; decoding a larger one is as cheap.
 const MAX_ZEROS: u64 = 1 << 20;
+// The verdicts on a block; 0 if there is none yet.
+const IS_ZERO: u8 = 1;
+const IS_NOT_ZERO: u8 = 2;
 
 /// A cube of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
-    /// x, y, z of the cube.
     pub at: [u64; 3],
     /// The number of the array, from [`IndexCache::new_id`].
     pub table_id: u64,
@@ -30,12 +32,9 @@ pub(super) struct Cube {
     pub number: u64,
 }
 
-impl Cube {
-    /// Returns the path of its file in the mag's folder.
-    pub(super) fn object(&self) -> String {
-        let [x, y, z] = self.at;
-        format!("z{z}/y{y}/x{x}.wkw")
-    }
+/// Returns the path of a cube's file in the mag's folder.
+pub(super) fn cube_name([x, y, z]: [u64; 3]) -> String {
+    format!("z{z}/y{y}/x{x}.wkw")
 }
 
 /// Where the voxels of a block are stored.
@@ -88,16 +87,14 @@ impl LastRaw {
 
 /// The header of a cube and one page of its jump table.
 struct Page {
-    /// The cube's name.
     name: ObjectName,
     blocks: BlockType,
     data_offset: u64,
-    /// Bytes of the cube.
     size: u64,
     /// Boundaries of blocks: 8 bytes each.
     boundaries: Vec<u8>,
-    /// Two bits for each boundary: whether the block behind it was compared with zeros, and whether it is all zeros.
-    verdicts: Vec<AtomicU64>,
+    /// For each boundary: whether the block behind it is all zeros, as far as it was compared with zeros.
+    verdicts: Vec<AtomicU8>,
 }
 
 impl Cubes {
@@ -160,49 +157,40 @@ impl Cubes {
         blocking: Blocking,
     ) -> Result<bool, FormatError> {
         let Some(zeros) = self.zeros.as_ref().filter(|zeros| zeros.len() as u64 == length) else { return Ok(false) };
-        if let Some(known) = page.verdict(within) {
-            return Ok(known);
+        let Some(verdict) = page.verdicts.get(within as usize) else { return Ok(false) };
+        match verdict.load(Ordering::Relaxed) {
+            IS_ZERO => return Ok(true),
+            IS_NOT_ZERO => return Ok(false),
+            _ => {}
         }
         let mut stored = vec![0; zeros.len()];
-        if !self.folder.read_at(&cube.object(), begin, &mut stored, blocking)? {
+        if !self.folder.read_at(&cube_name(cube.at), begin, &mut stored, blocking)? {
             return Err(SourceError::Changed.into());
         }
-        let verdict = stored == *zeros;
-        page.set_verdict(within, verdict);
-        Ok(verdict)
+        let is_zero = stored == *zeros;
+        verdict.store(if is_zero { IS_ZERO } else { IS_NOT_ZERO }, Ordering::Relaxed);
+        Ok(is_zero)
     }
 
     /// Returns a page of a cube's jump table; `None` if there is no such cube.
     fn page(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Arc<Page>>, FormatError> {
+        let key = |number| (cube.table_id, cube.number, number);
         // the first page of a cube has all that is needed if its blocks are raw
-        let first = self.cache.get::<Page>((cube.table_id, cube.number, 0));
-        if let Some(first) = first.filter(|first| number == 0 || first.blocks == BlockType::Raw) {
-            return Ok(Some(first));
-        }
-        if number > 0
-            && let Some(page) = self.cache.get((cube.table_id, cube.number, number))
-        {
-            return Ok(Some(page));
+        let first = self.cache.get::<Page>(key(0)).filter(|first| number == 0 || first.blocks == BlockType::Raw);
+        if let Some(known) = first.or_else(|| self.cache.get(key(number))) {
+            return Ok(Some(known));
         }
         let Some(page) = self.read(cube, number, blocking)? else { return Ok(None) };
-        let raw = page.blocks == BlockType::Raw;
-        let (key, page) = ((cube.table_id, cube.number, if raw { 0 } else { number }), Arc::new(page));
-        self.cache.insert(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
+        let (key, page) = (key(if page.blocks == BlockType::Raw { 0 } else { number }), Arc::new(page));
+        self.cache.insert(key, &page, size_of::<Page>() + page.boundaries.len() + page.verdicts.len());
         Ok(Some(page))
     }
 
     /// Reads and checks the header of a cube. Returns it, and the bytes of the cube; `None` if there is no such cube.
     pub(super) fn header_of(&self, object: &str, blocking: Blocking) -> Result<Option<(Header, u64)>, FormatError> {
         let fault = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
-        let mut head = [0; BYTES];
-        match self.folder.read_at(object, 0, &mut head, blocking) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(SourceError::TooShort { size, .. }) => return Err(fault(format!("it has only {size} bytes"))),
-            Err(e) => return Err(e.into()),
-        }
+        let Some(header) = Header::read(&*self.folder, object, blocking)? else { return Ok(None) };
         let size = self.folder.len(object)?.ok_or(SourceError::Changed)?;
-        let header = Header::parse(&head).map_err(fault)?;
         if !header.agrees_with(&self.header) {
             return Err(fault("it is of other voxels, blocks or files than header.wkw says".into()));
         }
@@ -217,7 +205,7 @@ impl Cubes {
     }
 
     fn read(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Page>, FormatError> {
-        let object = cube.object();
+        let object = cube_name(cube.at);
         let Some((header, size)) = self.header_of(&object, blocking)? else { return Ok(None) };
         let Header { blocks, data_offset, .. } = header;
         let mut boundaries = Vec::new();
@@ -229,7 +217,7 @@ impl Cubes {
                 return Err(SourceError::Changed.into());
             }
         }
-        let verdicts = (0..boundaries.len().div_ceil(8 * 32)).map(|_| AtomicU64::new(0)).collect();
+        let verdicts = (0..boundaries.len() / 8).map(|_| AtomicU8::new(0)).collect();
         Ok(Some(Page { name: object.into(), blocks, data_offset, size, boundaries, verdicts }))
     }
 }
@@ -240,27 +228,10 @@ impl Page {
         let (boundaries, _) = self.boundaries.as_chunks::<8>();
         boundaries.get(usize::try_from(n).ok()?).copied().map(u64::from_le_bytes)
     }
-
-    /// Returns the word of a verdict, and the shift of its two bits.
-    fn verdict_bits(&self, n: u64) -> Option<(&AtomicU64, u64)> {
-        Some((self.verdicts.get(usize::try_from(n / 32).ok()?)?, n % 32 * 2))
-    }
-
-    fn verdict(&self, n: u64) -> Option<bool> {
-        let (word, shift) = self.verdict_bits(n)?;
-        let bits = word.load(Ordering::Relaxed) >> shift;
-        (bits & 1 == 1).then_some(bits & 2 == 2)
-    }
-
-    fn set_verdict(&self, n: u64, zero: bool) {
-        if let Some((word, shift)) = self.verdict_bits(n) {
-            word.fetch_or((1 | u64::from(zero) << 1) << shift, Ordering::Relaxed);
-        }
-    }
 }
 
 fn damaged(cube: Cube, number: u64, why: &str) -> FormatError {
-    FormatError::Damaged(format!("block {number} of {}: {why}", cube.object()))
+    FormatError::Damaged(format!("block {number} of {}: {why}", cube_name(cube.at)))
 }
 
 /// Returns the number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::header::{BYTES, Header};
+use super::header::Header;
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag};
 use crate::format::bytes::decimal;
 use crate::source::{Blocking, EntryKind, Folder, NoFolder, SourceError};
@@ -54,15 +54,10 @@ fn category(dataset: &dyn Folder, name: &str, mags: &[DescribedMag]) -> &'static
     if name.contains("color") {
         return "color";
     }
-    let header = || mags.iter().find_map(|listed| header(dataset, listed.path.as_deref()?));
+    let header_of = |mag: &str| Header::read(dataset, &join(mag, HEADER), Blocking::Yes).ok().flatten();
+    let header = || mags.iter().find_map(|listed| header_of(listed.path.as_deref()?));
     let of_ids = || header().is_some_and(|h| matches!(h.dtype, Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64));
     if name.contains("segmentation") || of_ids() { "segmentation" } else { "color" }
-}
-
-fn header(dataset: &dyn Folder, mag: &str) -> Option<Header> {
-    let mut bytes = [0; BYTES];
-    let read = dataset.read_at(&join(mag, HEADER), 0, &mut bytes, Blocking::Yes);
-    read.is_ok_and(|there| there).then(|| Header::parse(&bytes).ok()).flatten()
 }
 
 /// Returns the mags with a header in the folder `layer` of a dataset. Of two names of one mag the shorter one comes
@@ -107,8 +102,8 @@ pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>
     Ok(found.map(|(low, high)| Extent { low: low.map(|n| n * side), high: high.map(|n| (n + 1) * side) }))
 }
 
-/// Returns the entries of the folder `below` whose names are a number between `before` and `after`, in the order of their
-/// numbers, with their kinds.
+/// Returns the entries of the folder `below` whose names are a number between `before` and `after`, in the order of
+/// their numbers, with their kinds.
 fn numbered(
     mag: &dyn Folder,
     below: &str,
@@ -152,39 +147,31 @@ pub(super) fn visit_cubes(
     Ok(())
 }
 
-/// Returns the names of folders of cubes that belong to files, or to links that lead to no folder. Only coordinates from
-/// `low` to `high` count, as in [`visit_cubes`].
+/// Returns the names of folders of cubes that belong to files, or to links that lead to no folder. Only coordinates
+/// from `low` to `high` count, as in [`visit_cubes`].
 pub(super) fn no_folders(mag: &dyn Folder, low: [u64; 3], high: [u64; 3]) -> Result<Vec<String>, SourceError> {
     let mut found = Vec::new();
-    for z in folders(mag, "", "z", low[2]..=high[2], &mut found)? {
-        folders(mag, &format!("{z}/"), "y", low[1]..=high[1], &mut found)?;
+    // returns the paths of numbered entries in one folder that are folders
+    let mut folders = |below: &str, letter: &str, a: usize| {
+        let mut folders = Vec::new();
+        for (number, kind) in numbered(mag, below, [letter, ""], low[a]..=high[a])? {
+            let path = format!("{below}{letter}{number}");
+            let is_folder = match kind {
+                EntryKind::Folder => true,
+                EntryKind::File | EntryKind::Other => false,
+                EntryKind::Link => match mag.folder(&path) {
+                    Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
+                    folder => folder.is_ok(),
+                },
+            };
+            if is_folder { &mut folders } else { &mut found }.push(path);
+        }
+        Ok(folders)
+    };
+    for z in folders("", "z", 2)? {
+        folders(&format!("{z}/"), "y", 1)?;
     }
     Ok(found)
-}
-
-/// Returns the paths of numbered entries in one folder, which is empty or ends in `/`, that are folders. Adds the others
-/// to `found`.
-fn folders(
-    mag: &dyn Folder,
-    below: &str,
-    letter: &str,
-    bounds: RangeInclusive<u64>,
-    found: &mut Vec<String>,
-) -> Result<Vec<String>, SourceError> {
-    let mut folders = Vec::new();
-    for (number, kind) in numbered(mag, below, [letter, ""], bounds)? {
-        let path = format!("{below}{letter}{number}");
-        let is_folder = match kind {
-            EntryKind::Folder => true,
-            EntryKind::File | EntryKind::Other => false,
-            EntryKind::Link => match mag.folder(&path) {
-                Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
-                folder => folder.is_ok(),
-            },
-        };
-        if is_folder { &mut folders } else { &mut *found }.push(path);
-    }
-    Ok(folders)
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@
 //! | 7 | bytes of a voxel, all channels together |
 //! | 8 | offset of the first block in the file, 64 bits little-endian |
 
+use crate::format::FormatError;
+use crate::source::{Blocking, Folder, SourceError};
 use crate::volume::Dtype;
 
 /// Bytes of a header.
@@ -28,18 +30,15 @@ pub(super) enum BlockType {
 }
 
 impl BlockType {
-    /// Returns the name in JSON.
     pub(super) fn name(self) -> &'static str {
         ["RAW", "LZ4", "LZ4HC"][self as usize]
     }
 
-    /// Returns the name of the codec.
     pub(super) fn codec(self) -> &'static str {
         ["raw", "lz4", "lz4hc"][self as usize]
     }
 }
 
-/// A valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub block_log: u32,
@@ -52,7 +51,19 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn parse(bytes: &[u8; BYTES]) -> Result<Self, String> {
+    /// Reads the header that an object begins with; `None` if there is no such object.
+    pub(super) fn read(folder: &dyn Folder, object: &str, blocking: Blocking) -> Result<Option<Self>, FormatError> {
+        let fault = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
+        let mut bytes = [0; BYTES];
+        match folder.read_at(object, 0, &mut bytes, blocking) {
+            Ok(true) => Self::parse(&bytes).map(Some).map_err(fault),
+            Ok(false) => Ok(None),
+            Err(SourceError::TooShort { size, .. }) => Err(fault(format!("it has only {size} bytes"))),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn parse(bytes: &[u8; BYTES]) -> Result<Self, String> {
         let [w, k, w2, version, logs, blocks, voxel_type, voxel, data_offset @ ..] = *bytes;
         if [w, k, w2] != *b"WKW" {
             return Err("it does not begin with WKW".into());
@@ -117,8 +128,8 @@ impl Header {
         BYTES as u64 + if self.blocks == BlockType::Raw { 0 } else { 8 * self.blocks_of_file() }
     }
 
-    /// Returns whether an `elementClass`, the type of whole voxels in a layer's description, is that of these voxels: it has
-    /// the bits of all channels. It is sometimes wrong: header.wkw decides.
+    /// Returns whether an `elementClass`, the type of whole voxels in a layer's description, is that of these voxels:
+    /// it has the bits of all channels. It is sometimes wrong: header.wkw decides.
     pub(super) fn is_of_class(&self, class: &str) -> bool {
         let is_digit = |c: char| c.is_ascii_digit();
         let (name, bits) = class.split_at(class.find(is_digit).unwrap_or(class.len()));

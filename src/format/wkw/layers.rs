@@ -1,4 +1,4 @@
-//! Opens the mags of each layer as arrays, or reports why a layer has none.
+//! Opens the mags of each layer as arrays and describes them, or reports why a layer has none.
 
 use std::sync::Arc;
 
@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 use super::Volume;
 use super::bricks::{WkwArray, grid};
 use super::cubes::Cubes;
-use super::describe::{Level, layer_keys};
 use super::files::{self, HEADER};
-use super::header::{BYTES, Header};
+use super::header::Header;
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag, Scale};
-use crate::format::{Array, Finding, HiddenLayer, Layer, Severity};
-use crate::source::{Blocking, Folder, IndexCache, NoFolder, SourceError};
-use crate::volume::{ArrayId, Dtype};
+use crate::format::{Array, Finding, HiddenLayer, Layer, Severity, native};
+use crate::source::{Blocking, Folder, IndexCache, NoFolder};
+use crate::volume::{ArrayId, ArrayInfo, Axis, Dtype, NativeJson};
 
 /// Files that a mag's folder has in other formats of webKNOSSOS.
 const OTHER_FORMATS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
@@ -25,14 +24,10 @@ pub(super) struct Opening {
     pub scale: Option<Scale>,
     /// The mags opened so far: layers may share them, by links or by their paths in the description.
     pub cubes: Vec<Arc<Cubes>>,
-    /// The arrays made so far, each with its folder and box: layers that share both share the array's id, and with it
-    /// cached bricks.
-    pub arrays: Vec<(ArrayId, (u64, u64), Extent)>,
     /// What was opened so far.
     pub volume: Volume,
 }
 
-/// A mag that can be read.
 struct OpenMag {
     mag: Mag,
     cubes: Arc<Cubes>,
@@ -40,59 +35,48 @@ struct OpenMag {
     path: String,
 }
 
-/// A mag that cannot be shown, and why.
-struct NoMag {
-    mag: Value,
-    reason: String,
-    /// Whether data that should be there are damaged or missing.
-    damaged: bool,
-}
+/// Why a mag cannot be shown: damage if data that should be there are damaged or missing, else a note.
+type Fault = (Severity, String);
+/// A mag that cannot be shown, as JSON, and why.
+type NoMag = (Value, Fault);
 
-impl NoMag {
-    fn damaged(reason: impl Into<String>) -> Self {
-        Self { mag: Value::Null, reason: reason.into(), damaged: true }
-    }
-
-    fn not_read(reason: impl Into<String>) -> Self {
-        Self { damaged: false, ..Self::damaged(reason) }
-    }
-
-    /// Returns the name of the mag for messages.
-    fn name(&self) -> String {
-        Mag::from_json(&self.mag)
-            .map_or_else(|| self.mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
-    }
-
-    fn finding(&self, layer: &str) -> Finding {
-        let severity = if self.damaged { Severity::Damage } else { Severity::Note };
-        Finding { severity, ..Finding::damage(format!("{}: {}", self.name(), self.reason)).of_layer(layer) }
-    }
+/// Returns the name of a mag in JSON for messages.
+fn mag_name(mag: &Value) -> String {
+    Mag::from_json(mag).map_or_else(|| mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
 }
 
 impl Opening {
-    /// Opens a layer.
     pub(super) fn layer(&mut self, described: &DescribedLayer) {
         let (mut missing, mut dtype) = (Vec::new(), None);
         let levels = self.levels(described, &mut missing, &mut dtype);
-        let (name, mut native) = (described.name.clone(), layer_keys(described));
+        let name = described.name.clone();
+        let mut native = native(json!({
+            "category": described.category,
+            "dataFormat": described.format,
+            "boundingBox": described.bounding_box,
+            "mags": described.mags.iter().map(|listed| listed.mag.0).collect::<Vec<_>>(),
+        }));
         if !missing.is_empty() {
-            let entries = missing.iter().map(|missing| json!({"mag": missing.mag, "reason": missing.reason}));
+            let entries = missing.iter().map(|(mag, (_, reason))| json!({"mag": mag, "reason": reason}));
             native.insert("missing".into(), entries.collect());
         }
         match levels {
             Ok(levels) => {
-                self.volume.findings.extend(missing.iter().map(|missing| missing.finding(&name)));
+                self.volume.findings.extend(missing.iter().map(|(mag, (severity, reason))| {
+                    let finding = Finding::damage(format!("{}: {reason}", mag_name(mag))).of_layer(&name);
+                    Finding { severity: *severity, ..finding }
+                }));
                 self.volume.layers.push(Layer { name, levels, native });
             }
             Err(reason) => {
-                let damaged = missing.iter().any(|missing| missing.damaged);
+                let damaged = missing.iter().any(|(_, (severity, _))| *severity == Severity::Damage);
                 self.volume.hidden.push(HiddenLayer { name, dtype, shape: None, reason, damaged, native });
             }
         }
     }
 
-    /// Opens the arrays of a layer, the finest first, or returns the reason why it has no array. Sets the type of voxels as
-    /// soon as it is known.
+    /// Opens the arrays of a layer, the finest first, or returns the reason why it has no array. Sets the type of
+    /// voxels as soon as it is known.
     fn levels(
         &mut self,
         described: &DescribedLayer,
@@ -110,8 +94,8 @@ impl Opening {
         }
         let found = self.open_mags(described, missing);
         let Some(finest) = found.first() else {
-            return Err(missing.first().map_or("it lists no mags".into(), |first| {
-                format!("none of its mags can be read; {}: {}", first.name(), first.reason)
+            return Err(missing.first().map_or("it lists no mags".into(), |(mag, (_, reason))| {
+                format!("none of its mags can be read; {}: {reason}", mag_name(mag))
             }));
         };
         let header = finest.cubes.header;
@@ -126,7 +110,7 @@ impl Opening {
         for at in found {
             match self.level(described, &at, extent, levels.len(), &header, &warnings) {
                 Some(level) => levels.push(level),
-                None => missing.push(NoMag { mag: json!(at.mag.0), ..NoMag::not_read("its box is too large") }),
+                None => missing.push((json!(at.mag.0), (Severity::Note, "its box is too large".into()))),
             }
         }
         if levels.is_empty() { Err("its box is too large".into()) } else { Ok(levels) }
@@ -136,13 +120,13 @@ impl Opening {
     fn open_mags(&mut self, described: &DescribedLayer, missing: &mut Vec<NoMag>) -> Vec<OpenMag> {
         missing.extend(described.odd_mags.iter().map(|entry| {
             let mag = entry.get("mag").or(entry.get("resolution")).unwrap_or(entry).clone();
-            NoMag { mag, ..NoMag::not_read("not a valid mag") }
+            (mag, (Severity::Note, "not a valid mag".into()))
         }));
         let mut found = Vec::new();
         for listed in &described.mags {
             match self.open_mag(described, listed) {
                 Ok((cubes, path)) => found.push(OpenMag { mag: listed.mag, cubes, path }),
-                Err(why) => missing.push(NoMag { mag: json!(listed.mag.0), ..why }),
+                Err(why) => missing.push((json!(listed.mag.0), why)),
             }
         }
         if described.format.is_some() || !found.is_empty() {
@@ -153,10 +137,10 @@ impl Opening {
 
     /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is
     /// written `2-2-1`, or also `2` if the three factors are the same.
-    fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), NoMag> {
+    fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), Fault> {
         let paths = match &listed.path {
             Some(path) if path.contains("://") => {
-                return Err(NoMag::not_read(format!("{path} is remote, and only local folders are read")));
+                return Err((Severity::Note, format!("{path} is remote, and only local folders are read")));
             }
             Some(path) => vec![path.clone()],
             None => listed.mag.names().into_iter().map(|name| format!("{}/{name}", described.name)).collect(),
@@ -166,24 +150,33 @@ impl Opening {
             match self.folder.folder(&path) {
                 Ok(folder) => match self.cubes_of(folder) {
                     Ok(cubes) => return Ok((cubes, path)),
-                    Err(why) => return Err(NoMag { reason: format!("{path}: {}", why.reason), ..why }),
+                    Err((severity, reason)) => return Err((severity, format!("{path}: {reason}"))),
                 },
                 // the first of two names is the usual one
                 Err(NoFolder::Absent) if no_mag.is_some() => {}
                 Err(why) => {
-                    let damaged = why != NoFolder::Outside;
-                    no_mag = Some(NoMag { damaged, ..NoMag::damaged(format!("{path}: {why}")) });
+                    let severity = if why == NoFolder::Outside { Severity::Note } else { Severity::Damage };
+                    no_mag = Some((severity, format!("{path}: {why}")));
                 }
             }
         }
-        Err(no_mag.unwrap_or_else(|| NoMag::damaged("it has no name")))
+        Err(no_mag.unwrap_or_else(|| (Severity::Damage, "it has no name".into())))
     }
 
-    fn cubes_of(&mut self, folder: Arc<dyn Folder>) -> Result<Arc<Cubes>, NoMag> {
+    fn cubes_of(&mut self, folder: Arc<dyn Folder>) -> Result<Arc<Cubes>, Fault> {
         if let Some(known) = self.cubes.iter().find(|cubes| cubes.folder.identity() == folder.identity()) {
             return Ok(Arc::clone(known));
         }
-        let header = header_of(&*folder)?;
+        let header = match Header::read(&*folder, HEADER, Blocking::Yes) {
+            Ok(Some(header)) => header,
+            Ok(None) => {
+                return Err(match OTHER_FORMATS.into_iter().find(|file| matches!(folder.len(file), Ok(Some(_)))) {
+                    Some(file) => (Severity::Note, format!("it is not WKW: it has {file} and no {HEADER}")),
+                    None => (Severity::Damage, format!("{HEADER} is missing")),
+                });
+            }
+            Err(e) => return Err((Severity::Damage, e.to_string())),
+        };
         let cubes = Arc::new(Cubes::new(folder, header, Arc::clone(&self.cache)));
         self.cubes.push(Arc::clone(&cubes));
         Ok(cubes)
@@ -216,29 +209,76 @@ impl Opening {
     ) -> Option<Arc<dyn Array>> {
         let (in_mag, header) = (extent.in_mag(at.mag), &at.cubes.header);
         let (grid, brick) = grid(&at.cubes, &in_mag)?;
-        let key = (at.cubes.folder.identity(), in_mag);
-        let known = self.arrays.iter().find(|(_, folder, shown)| (*folder, *shown) == key).map(|(id, ..)| *id);
-        let id = known.unwrap_or_else(ArrayId::next);
+        // layers that share the cubes and the box of an array share its id, and with it cached bricks
+        let is_same = |array: &WkwArray| Arc::ptr_eq(&array.cubes, &at.cubes) && array.extent == in_mag;
+        let known = self.volume.to_check.iter().find(|(_, array)| is_same(array)).map(|(_, array)| array.info().id);
         let mut warnings = warnings.to_vec();
         if (header.dtype, header.voxel) != (finest.dtype, finest.voxel) {
             warnings.push("its voxels are of another type than those of the finest mag".into());
         }
-        let level =
-            Level { described, scale: self.scale.as_ref(), mag: at.mag, path: &at.path, header, extent, in_mag };
-        let info = level.info(lod, id, grid, brick, warnings);
+        let spatial = [("z", 2), ("y", 1), ("x", 0)].map(|(name, a)| self.axis(name, a, at.mag, &in_mag));
+        let count = header.channels();
+        let channel = Axis { name: "channel".into(), unit: None, first: 0.0, step: 1.0, count, spatial: false };
+        let info = ArrayInfo {
+            id: known.unwrap_or_else(ArrayId::next),
+            lod,
+            axes: spatial.into_iter().chain((count > 1).then_some(channel)).collect(),
+            mag: Some(at.mag.0),
+            codec: Some(header.blocks.codec()),
+            warnings,
+            native: self.level_keys(described, at, &extent, &in_mag),
+            ..ArrayInfo::new(header.dtype, grid, brick)
+        };
         let array = Arc::new(WkwArray::new(info, Arc::clone(&at.cubes), in_mag));
         if known.is_none() {
-            self.arrays.push((id, key.0, key.1));
             self.volume.to_check.push((described.name.clone(), Arc::clone(&array)));
         }
         Some(array)
+    }
+
+    /// Returns an axis. Positions are those of the centres of voxels, relative to the centre of voxel 0 of mag 1, so
+    /// that they agree in all mags and with the headers for other programs.
+    fn axis(&self, name: &str, a: usize, mag: Mag, in_mag: &Extent) -> Axis {
+        let (factor, scale) = (mag.0[a] as f64, self.scale.as_ref().map_or(1.0, |scale| scale.factor[a]));
+        Axis {
+            name: name.into(),
+            unit: self.scale.as_ref().map(|scale| scale.unit.clone()),
+            first: (in_mag.low[a] as f64 * factor + (factor - 1.0) / 2.0) * scale,
+            step: factor * scale,
+            count: in_mag.size()[a],
+            spatial: true,
+        }
+    }
+
+    /// Returns the format's own keys of lodN.json; `extent` is the box in voxels of mag 1.
+    fn level_keys(&self, described: &DescribedLayer, at: &OpenMag, extent: &Extent, in_mag: &Extent) -> NativeJson {
+        let (header, mag, scale) = (&at.cubes.header, at.mag.0, self.scale.as_ref());
+        let each = |of: &dyn Fn(&Scale, usize) -> f64| scale.map(|scale| [0, 1, 2].map(|a| of(scale, a)));
+        let [width, height, depth] = extent.size();
+        native(json!({
+            "mag": mag,
+            "offset": in_mag.low,
+            "voxel_size": each(&|scale, a| scale.factor[a] * mag[a] as f64),
+            "unit": scale.map(|scale| &scale.unit),
+            // relative to the lower corner of voxel 0, as webKNOSSOS counts
+            "lower_corner": each(&|scale, a| in_mag.low[a] as f64 * mag[a] as f64 * scale.factor[a]),
+            "category": described.category,
+            "box": {"topLeft": extent.low, "width": width, "height": height, "depth": depth},
+            "block_len": header.block_len(),
+            "file_len": header.file_len(),
+            "block_type": header.blocks.name(),
+            "channels": header.channels(),
+            "elementClass": described.element_class,
+            "folder": at.path,
+            "largestSegmentId": described.largest_segment_id,
+        }))
     }
 }
 
 /// Returns the layer's box in voxels of mag 1: that of the description, or else the box around the data files.
 fn extent(described: &DescribedLayer, found: &[OpenMag], warnings: &mut Vec<String>) -> Result<Extent, String> {
     if let Some(extent) = described.extent {
-        return if extent.is_empty() { Err("its boundingBox is empty".into()) } else { Ok(extent) };
+        return if extent.size().contains(&0) { Err("its boundingBox is empty".into()) } else { Ok(extent) };
     }
     if described.format.is_some() {
         warnings.push("it has no usable boundingBox: the box around its data files is shown".into());
@@ -249,18 +289,4 @@ fn extent(described: &DescribedLayer, found: &[OpenMag], warnings: &mut Vec<Stri
         }
     }
     Err("it has no data files".into())
-}
-
-/// Reads the header of a mag.
-fn header_of(mag: &dyn Folder) -> Result<Header, NoMag> {
-    let mut bytes = [0; BYTES];
-    match mag.read_at(HEADER, 0, &mut bytes, Blocking::Yes) {
-        Ok(true) => Header::parse(&bytes).map_err(|e| NoMag::damaged(format!("{HEADER}: {e}"))),
-        Ok(false) => match OTHER_FORMATS.into_iter().find(|file| matches!(mag.len(file), Ok(Some(_)))) {
-            Some(file) => Err(NoMag::not_read(format!("it is not WKW: it has {file} and no {HEADER}"))),
-            None => Err(NoMag::damaged(format!("{HEADER} is missing"))),
-        },
-        Err(SourceError::TooShort { size, .. }) => Err(NoMag::damaged(format!("{HEADER} has only {size} bytes"))),
-        Err(e) => Err(NoMag::damaged(e.to_string())),
-    }
 }

@@ -1,9 +1,9 @@
 //! WKW (webKNOSSOS): microscopy volumes and segmentations in cubes of blocks, at several magnifications.
 //!
 //! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`files`] finds the layers
-//! by the names of folders. [`layers`] opens the mags (magnifications) of each layer as arrays. An array ([`bricks`]) maps
-//! each brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an
-//! unchecked number of a file, and no jump table is read as a whole.
+//! by the names of folders. [`layers`] opens the mags (magnifications) of each layer as arrays. An array ([`bricks`])
+//! maps each brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends
+//! on an unchecked number of a file, and no jump table is read as a whole.
 //!
 //! The public descriptions of the format are the repository `scalableminds/webknossos-wkw` for the data files, and
 //! "Datasets" in the documentation of webKNOSSOS for `datasource-properties.json`.
@@ -11,7 +11,6 @@
 mod bricks;
 mod check;
 mod cubes;
-mod describe;
 mod files;
 mod header;
 mod layers;
@@ -36,7 +35,15 @@ use crate::source::{EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, S
 use crate::sync::Mutex;
 use crate::volume::DatasetInfo;
 
-/// The format.
+/// The number of descriptions whose verdict is remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// Entries of a folder among which mags are looked for.
+const MAX_ENTRIES: usize = 4096;
+
+/// Whether descriptions have a layer of this format, by the versions of the files.
+static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
+    LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+
 pub(crate) struct Wkw;
 
 impl Format for Wkw {
@@ -44,12 +51,31 @@ impl Format for Wkw {
         "wkw"
     }
 
+    /// Returns whether the description has a layer of this format. One that cannot be read counts: opening the dataset
+    /// then gives the reason.
     fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
-        has_described_layer(folder)
+        let description = folder.find(FILE).filter(|found| found.about().is_file())?;
+        let version = description.about().version;
+        if let Some(verdict) = VERDICTS.lock().get(&version) {
+            return Some(*verdict);
+        }
+        let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
+            Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
+            Ok(Err(_)) => true,
+            Err(_) => return Some(true),
+        };
+        VERDICTS.lock().put(version, verdict);
+        Some(verdict)
     }
 
     fn is_layer_folder(&self, folder: &FolderProbe) -> bool {
-        has_mag(folder)
+        let mut found = false;
+        folder.visit(MAX_ENTRIES, |name, kind| {
+            let is_mag = |name: &str| Mag::from_name(name).is_some() && folder.is_file(format!("{name}/{HEADER}"));
+            found = kind != EntryKind::File && name.to_str().is_some_and(is_mag);
+            !found
+        });
+        found
     }
 
     fn folder_file(&self) -> Option<&'static str> {
@@ -61,7 +87,7 @@ impl Format for Wkw {
     }
 }
 
-/// An open dataset.
+#[derive(Default)]
 struct Volume {
     info: DatasetInfo,
     layers: Vec<Layer>,
@@ -83,16 +109,8 @@ impl Volume {
             native: properties.json,
             ..DatasetInfo::default()
         };
-        let volume = Self {
-            info,
-            layers: Vec::new(),
-            hidden: Vec::new(),
-            folders: vec![Arc::clone(&folder)],
-            to_check: Vec::new(),
-            findings: Vec::new(),
-        };
-        let (cubes, arrays) = (Vec::new(), Vec::new());
-        let mut opening = Opening { folder, cache, scale: properties.scale, cubes, arrays, volume };
+        let volume = Self { info, folders: vec![Arc::clone(&folder)], ..Self::default() };
+        let mut opening = Opening { folder, cache, scale: properties.scale, cubes: Vec::new(), volume };
         let mut names = HashSet::new();
         for described in &properties.layers {
             if !names.insert(&described.name) {
@@ -111,7 +129,12 @@ impl Volume {
 /// Returns the description of a dataset. If it cannot be read, or there is no description, one is made of the names of
 /// folders.
 fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
-    let read = match read_description(folder) {
+    let read = folder.len(FILE).and_then(|length| match length {
+        // one that is too long is truncated, so that it does not parse
+        Some(length) => read_bytes(folder, FILE, 0, length.min(MAX_BYTES)),
+        None => Ok(None),
+    });
+    let read = match read {
         Err(SourceError::Changed) => return Err(SourceError::Changed.into()),
         read => read.map_err(|e| e.to_string()),
     };
@@ -131,12 +154,6 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
             Ok(Properties { layers, warnings: fault.clone().into_iter().collect(), fault, ..Properties::default() })
         }
     }
-}
-
-/// Reads the text of the description. One that is too long is truncated, so that it does not parse.
-fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
-    let Some(length) = folder.len(FILE)? else { return Ok(None) };
-    read_bytes(folder, FILE, 0, length.min(MAX_BYTES))
 }
 
 impl Dataset for Volume {
@@ -165,41 +182,4 @@ impl Dataset for Volume {
         // not `any`: every folder is asked, so that each notices its own change
         self.folders.iter().filter(|folder| folder.is_changed()).count() > 0
     }
-}
-
-/// The number of descriptions whose verdict is remembered.
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// Entries of a folder among which mags are looked for.
-const MAX_ENTRIES: usize = 4096;
-
-/// Whether descriptions have a layer of this format, by the versions of the files.
-static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
-    LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
-
-/// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
-/// cannot be read counts: opening the dataset then gives the reason.
-fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
-    let description = folder.find(FILE).filter(|found| found.about().is_file())?;
-    let version = description.about().version;
-    if let Some(verdict) = VERDICTS.lock().get(&version) {
-        return Some(*verdict);
-    }
-    let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
-        Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
-        Ok(Err(_)) => true,
-        Err(_) => return Some(true),
-    };
-    VERDICTS.lock().put(version, verdict);
-    Some(verdict)
-}
-
-/// Returns whether a folder has a mag with a header.
-fn has_mag(folder: &FolderProbe) -> bool {
-    let mut found = false;
-    folder.visit(MAX_ENTRIES, |name, kind| {
-        let is_mag = |name: &str| Mag::from_name(name).is_some() && folder.is_file(format!("{name}/{HEADER}"));
-        found = kind != EntryKind::File && name.to_str().is_some_and(is_mag);
-        !found
-    });
-    found
 }

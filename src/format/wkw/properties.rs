@@ -1,15 +1,14 @@
 //! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags
-//! (magnifications) changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one). Has
-//! the arithmetic of mags and boxes, too.
+//! (magnifications) changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one).
+//! Has the arithmetic of mags and boxes, too.
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
-use crate::format::bytes::{decimal, json_text};
+use crate::format::bytes::{decimal, json_text, whole};
 use crate::volume::NativeJson;
 
-/// The name of the file.
 pub(super) const FILE: &str = "datasource-properties.json";
 /// Bytes of the longest file that is read. One of a dataset with hundreds of layers has some hundred KiB.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
@@ -25,7 +24,6 @@ pub(super) struct Scale {
 /// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Properties {
-    /// The whole file.
     pub json: NativeJson,
     pub scale: Option<Scale>,
     pub layers: Vec<DescribedLayer>,
@@ -45,7 +43,6 @@ pub(super) struct DescribedLayer {
     /// Type of a whole voxel: `uint8`, `uint24`, `float`, ...
     pub element_class: Option<String>,
     pub largest_segment_id: Value,
-    /// The box as JSON.
     pub bounding_box: Value,
     /// The box in voxels of mag 1.
     pub extent: Option<Extent>,
@@ -66,8 +63,9 @@ pub(super) struct DescribedMag {
 }
 
 impl Properties {
-    /// Returns the description if it is within the limits; the error is the limit that it exceeds. A few MiB of JSON could
-    /// ask for any amount of memory: every level repeats the texts of its layer, and any number of mags may share one folder.
+    /// Returns the description if it is within the limits; the error is the limit that it exceeds. A few MiB of JSON
+    /// could ask for any amount of memory: every level repeats the texts of its layer, and any number of mags may share
+    /// one folder.
     pub(super) fn within_limits(self) -> Result<Self, String> {
         at_most(MAX_LAYERS, self.layers.len(), "layers in dataLayers")?;
         at_most(MAX_MAGS, self.layers.iter().map(|layer| layer.mags.len()).sum(), "mags")?;
@@ -148,10 +146,9 @@ impl DescribedLayer {
 
     fn read_box(&mut self) {
         let Value::Object(map) = &self.bounding_box else { return };
-        let number = |value: &Value| value.as_number().and_then(signed);
         let corner = map.get("topLeft").and_then(Value::as_array);
-        let corner = corner.and_then(|list| list.iter().map(number).collect::<Option<Vec<_>>>()?.try_into().ok());
-        let size = ["width", "height", "depth"].map(|key| map.get(key).and_then(number));
+        let corner = corner.and_then(|list| list.iter().map(whole).collect::<Option<Vec<_>>>()?.try_into().ok());
+        let size = ["width", "height", "depth"].map(|key| map.get(key).and_then(whole));
         let (Some(corner), [Some(width), Some(height), Some(depth)]) = (corner, size) else {
             self.warnings.push("its boundingBox makes no sense".into());
             return;
@@ -192,11 +189,6 @@ impl DescribedLayer {
     }
 }
 
-fn signed(n: &Number) -> Option<i128> {
-    let below = || n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9e15).map(|f| f as i128);
-    n.as_i128().or_else(below)
-}
-
 /// The most layers. Without a description the same number is looked for.
 const MAX_LAYERS: usize = 1024;
 /// The most mags of all layers.
@@ -222,23 +214,22 @@ impl Mag {
 
     /// Parses the name of a mag's folder: `2` or `2-2-1`.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        let mut parts = name.split('-').map(decimal);
-        let first = parts.next()??;
-        let factors = match (parts.next(), parts.next(), parts.next()) {
-            (None, None, None) => [first; 3],
-            (Some(second), Some(third), None) => [first, second?, third?],
-            _ => return None,
-        };
-        Self::new(factors)
+        let parts: Option<Vec<u64>> = name.split('-').take(4).map(decimal).collect();
+        match parts?[..] {
+            [n] => Self::new([n; 3]),
+            [x, y, z] => Self::new([x, y, z]),
+            _ => None,
+        }
     }
 
     /// Parses a mag in JSON: three numbers, one for all three, or a name as some tools write it.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
+        let factor = |value: &Value| u64::try_from(whole(value)?).ok();
         match value {
-            Value::Number(n) => Self::new([whole(n)?; 3]),
+            Value::Number(_) => Self::new([factor(value)?; 3]),
             Value::String(name) => Self::from_name(name),
             Value::Array(list) => {
-                let factors: Option<Vec<u64>> = list.iter().map(|n| whole(n.as_number()?)).collect();
+                let factors: Option<Vec<u64>> = list.iter().map(factor).collect();
                 Self::new(factors?.try_into().ok()?)
             }
             _ => None,
@@ -257,11 +248,6 @@ impl Mag {
         let product = self.0.iter().fold(1u128, |product, n| product.saturating_mul(u128::from(*n)));
         (self.0.iter().copied().max().unwrap_or(0), product, self.0)
     }
-}
-
-/// Parses a whole number in JSON, also one with a fraction of zero.
-pub(super) fn whole(n: &Number) -> Option<u64> {
-    n.as_u64().or_else(|| n.as_f64().filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f)).map(|f| f as u64))
 }
 
 /// A box of voxels, x, y, z: from `low` to before `high`.
@@ -288,14 +274,8 @@ impl Extent {
         Some(extent)
     }
 
-    /// Returns the voxels along x, y and z.
     pub(super) fn size(&self) -> [u64; 3] {
         [0, 1, 2].map(|a| self.high[a].saturating_sub(self.low[a]))
-    }
-
-    /// Returns whether it has no voxels.
-    pub(super) fn is_empty(&self) -> bool {
-        self.size().contains(&0)
     }
 }
 
@@ -447,6 +427,6 @@ mod tests {
         let cubes = Extent { low: [1, 0, 0], high: [3, 1, 1] };
         assert_eq!(cubes.to_mag_1(Mag([2, 2, 1])), Some(Extent { low: [2, 0, 0], high: [6, 2, 1] }));
         assert_eq!(cubes.to_mag_1(Mag([u64::MAX; 3])), None);
-        assert!(!extent.is_empty() && Extent { low: [1; 3], high: [1, 2, 2] }.is_empty());
+        assert!(!extent.size().contains(&0) && Extent { low: [1; 3], high: [1, 2, 2] }.size().contains(&0));
     }
 }

@@ -55,43 +55,16 @@ impl Bricks {
             _ => None,
         }
     }
-
-    /// Describes a brick of `length` bytes at `offset` that must be decoded.
-    fn coded(&self, offset: u64, length: u64, codec: u64, layout: Layout) -> Brick {
-        let (decoded, length) = (self.bytes, StoredLength::Bytes(length));
-        Brick::Coded(Coded { object: WHOLE.into(), offset, length, decoded, scratch: 0, layout, codec })
-    }
-
-    fn compressed(&self, offset: u64, layout: Layout, blocking: Blocking) -> Result<Brick, FormatError> {
-        let length = self.table.limit(offset, self.bytes as u64, blocking)?.saturating_sub(offset);
-        // a ZFP stream has a minimum length; a shorter brick is refused before memory for its samples is allocated
-        if length < zfp::shortest(self.shape) {
-            return Err(format!("compressed brick at byte {offset} has only {length} bytes").into());
-        }
-        Ok(self.coded(offset, length, ZFP, layout))
-    }
-
-    fn stored(&self, offset: u64, layout: Layout) -> Brick {
-        match self.subtiled {
-            true => self.coded(offset, self.bytes as u64, SUBTILED, layout),
-            false => Brick::Plain(Plain { object: WHOLE.into(), offset, layout }),
-        }
-    }
 }
 
-/// One level.
 pub(super) struct ZgyArray {
-    info: ArrayInfo,
-    level: Level,
-    bricks: Arc<Bricks>,
-    census: OnceLock<Option<Census>>,
+    pub info: ArrayInfo,
+    pub level: Level,
+    pub bricks: Arc<Bricks>,
+    pub census: OnceLock<Option<Census>>,
 }
 
 impl ZgyArray {
-    pub(super) fn new(info: ArrayInfo, level: Level, bricks: Arc<Bricks>) -> Self {
-        Self { info, level, bricks, census: OnceLock::new() }
-    }
-
     fn layout(&self, at: [u64; 3]) -> Layout {
         let start = Dims::from_fn(3, |axis| at[axis] * self.bricks.shape[axis]);
         Layout::c_order(start, self.bricks.shape.into(), self.info.shape(), self.info.dtype.size())
@@ -117,7 +90,7 @@ impl ZgyArray {
         }
         let mut counts = BrickCounts { total: self.level.count, ..BrickCounts::default() };
         let (mut compressed, mut damaged) = (0u64, 0u64);
-        self.bricks.table.scan_stored(&self.level, |_, entry| {
+        self.bricks.table.scan_stored(self.level.start, self.level.count, |_, entry| {
             match Entry::of(entry) {
                 _ if self.bricks.fault(entry).is_some() => damaged += 1,
                 Entry::Missing => {}
@@ -154,13 +127,34 @@ impl Array for ZgyArray {
         if let Some(fault) = bricks.fault(entry) {
             return Err(FormatError::Damaged(fault));
         }
-        match Entry::of(entry) {
+        let (offset, length, codec) = match Entry::of(entry) {
             // higher bytes are ignored
-            Entry::Constant(value) => Ok(Brick::Constant(element(bricks.dtype, value.cast_signed()))),
-            Entry::Stored(offset) => Ok(bricks.stored(offset, self.layout(at))),
-            Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), blocking),
-            Entry::Missing | Entry::Unknown => Ok(Brick::Constant(self.unwritten())),
-        }
+            Entry::Constant(value) => return Ok(Brick::Constant(element(bricks.dtype, value.cast_signed()))),
+            Entry::Missing | Entry::Unknown => return Ok(Brick::Constant(self.unwritten())),
+            Entry::Stored(offset) if !bricks.subtiled => {
+                return Ok(Brick::Plain(Plain { object: WHOLE.into(), offset, layout: self.layout(at) }));
+            }
+            Entry::Stored(offset) => (offset, bricks.bytes as u64, SUBTILED),
+            Entry::Compressed(offset) => {
+                let length = bricks.table.limit(offset, bricks.bytes as u64, blocking)?.saturating_sub(offset);
+                // a ZFP stream has a minimum length; a shorter brick is refused before memory for its samples is
+                // allocated
+                if length < zfp::shortest(bricks.shape) {
+                    return Err(format!("compressed brick at byte {offset} has only {length} bytes").into());
+                }
+                (offset, length, ZFP)
+            }
+        };
+        let (length, layout) = (StoredLength::Bytes(length), self.layout(at));
+        Ok(Brick::Coded(Coded {
+            object: WHOLE.into(),
+            offset,
+            length,
+            decoded: bricks.bytes,
+            scratch: 0,
+            layout,
+            codec,
+        }))
     }
 
     fn unwritten(&self) -> Element {
@@ -168,11 +162,12 @@ impl Array for ZgyArray {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let why = match coded.codec {
-            ZFP => zfp::decode(self.bricks.shape, stored, out).err().map(|e| e.to_string()),
-            _ => (!untile(stored, out, self.info.dtype.size())).then(|| "it is not whole".into()),
+        let done = match coded.codec {
+            ZFP => zfp::decode(self.bricks.shape, stored, out),
+            _ if untile(stored, out, self.info.dtype.size()) => Ok(()),
+            _ => Err("it is not whole".into()),
         };
-        why.map_or(Ok(()), |why| Err(format!("brick at byte {}: {why}", coded.offset).into()))
+        done.map_err(|why| format!("brick at byte {}: {why}", coded.offset).into())
     }
 
     fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {

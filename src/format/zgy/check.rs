@@ -5,15 +5,12 @@ use std::sync::Arc;
 use super::bricks::Bricks;
 use super::table::{Entry, Level, Table};
 use crate::codec::zfp;
-use crate::format::extents::{Extent, Overlap, find_overlaps};
+use crate::format::extents::{Extent, Overlap, Owner, Part, find_overlaps};
 use crate::format::{Finding, FormatError};
 use crate::source::{Blocking, SourceError};
-use crate::volume::Dims;
 
 /// The name of the only layer.
 pub(super) const LAYER: &str = "data";
-/// The owner of a part of the header, in place of a level.
-const PART: u32 = u32::MAX;
 
 /// The tables of an open file.
 pub(super) struct Checked {
@@ -21,32 +18,37 @@ pub(super) struct Checked {
     /// The levels that have data. Entries of other levels may be stale.
     pub levels: Vec<Level>,
     pub alpha: Table,
-    /// The parts of the header: name, offset and length.
-    pub parts: Vec<(&'static str, u64, u64)>,
+    /// The parts of the header.
+    pub parts: Vec<Part>,
 }
 
 impl Checked {
     /// Reports the faults of the tables as a whole.
     pub(super) fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         // no writer stores two bricks at one place, and the C++ library refuses such files
-        let finding = |overlap: Overlap| overlap.finding("brick", |one| self.brick_of(one), |one| self.name_of(one));
-        find_overlaps(|visit| self.visit_extents(visit), |overlap| report(finding(overlap)))?;
+        let describe = |owner| match owner {
+            Owner::Brick(lod, number) => {
+                let brick = self.levels[lod as usize].position_of(number);
+                (format!("brick {brick:?} of lod {lod}"), Some((LAYER, lod as usize, brick.into())))
+            }
+            Owner::Page(_, _) => (String::new(), None),
+            Owner::Part(number) => (self.parts[number as usize].0.to_string(), None),
+        };
+        let found = |overlap: Overlap| report(overlap.finding("brick", describe));
+        find_overlaps(&self.parts, |visit| self.visit_bricks(visit), found)?;
         for lod in 1..self.levels.len() {
             self.check_holes(lod, report)?;
         }
         self.check_alpha(report)
     }
 
-    /// Visits the places of all stored bricks, and of the parts of the header. A compressed brick, whose length is not
-    /// stored, counts as long as it must be at least.
-    fn visit_extents(&self, visit: &mut dyn FnMut(Extent)) -> Result<(), FormatError> {
-        for (number, (_, offset, length)) in (0..).zip(&self.parts) {
-            visit(Extent { offset: *offset, length: *length, owner: (PART, number) });
-        }
+    /// Visits the places of all stored bricks. A compressed brick, whose length is not stored, counts as long as it
+    /// must be at least.
+    fn visit_bricks(&self, visit: &mut dyn FnMut(Extent)) -> Result<(), FormatError> {
         let (plain, shortest) = (self.bricks.bytes as u64, zfp::shortest(self.bricks.shape));
         for (lod, level) in (0..).zip(&self.levels) {
-            self.bricks.table.scan_stored(level, |number, entry| {
-                let owner = (lod, number);
+            self.bricks.table.scan_stored(level.start, level.count, |number, entry| {
+                let owner = Owner::Brick(lod, number);
                 match Entry::of(entry) {
                     _ if self.bricks.fault(entry).is_some() => {}
                     Entry::Stored(offset) => visit(Extent { offset, length: plain, owner }),
@@ -59,25 +61,12 @@ impl Checked {
         Ok(())
     }
 
-    /// Returns the layer, level and index of the brick that an extent belongs to; `None` for a part of the header.
-    fn brick_of(&self, extent: &Extent) -> Option<(&'static str, usize, Dims)> {
-        let (lod, number) = (extent.owner.0 as usize, extent.owner.1);
-        Some((LAYER, lod, self.levels.get(lod)?.position_of(number).into()))
-    }
-
-    fn name_of(&self, extent: &Extent) -> String {
-        match self.brick_of(extent) {
-            Some((_, lod, brick)) => format!("brick {brick:?} of lod {lod}"),
-            None => format!("the {}", self.parts.get(extent.owner.1 as usize).map_or("header", |part| part.0)),
-        }
-    }
-
     /// Notes bricks of a level that were never written, although the finer level has data there.
     fn check_holes(&self, lod: usize, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         let (Some(level), Some(finer)) = (self.levels.get(lod), self.levels.get(lod - 1)) else { return Ok(()) };
         let (mut holes, mut failed) = (0u64, None);
         // from the finer level: a small file may claim more missing bricks than can ever be visited
-        self.bricks.table.scan_stored(finer, |number, entry| {
+        self.bricks.table.scan_stored(finer.start, finer.count, |number, entry| {
             if Entry::of(entry).offset().is_some() {
                 match self.is_first_below_hole(level, finer, number) {
                     Ok(is_first) => holes += u64::from(is_first),
@@ -96,8 +85,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Returns whether a brick of `level` was never written, and brick `number` of the level `finer` is the first with data of
-    /// the eight that it covers.
+    /// Returns whether a brick of `level` was never written, and brick `number` of the level `finer` is the first with
+    /// data of the eight that it covers.
     fn is_first_below_hole(&self, level: &Level, finer: &Level, number: u64) -> Result<bool, SourceError> {
         let (table, at) = (&self.bricks.table, finer.position_of(number));
         let above = at.map(|n| n / 2);
@@ -118,9 +107,10 @@ impl Checked {
     fn check_alpha(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         let [i, j, _] = self.bricks.shape;
         let mut outside = 0u64;
-        self.alpha.scan_all(|entry| {
+        self.alpha.scan_stored(0, self.alpha.length() / 8, |_, entry| {
             let end = Entry::of(entry).offset().map(|offset| offset.saturating_add(i * j));
             outside += u64::from(end.is_some_and(|end| end > self.alpha.file_bytes));
+            true
         })?;
         if outside > 0 {
             report(Finding::note(format!("{outside} alpha tiles lie beyond the end of the file (they are not shown)")));

@@ -3,47 +3,45 @@
 
 use serde_json::json;
 
-use super::header::{ControlPoint, Header, some_text};
+use super::header::{ControlPoint, Header, some_text, uuid};
 use super::table::Level;
 use crate::format::native;
 use crate::volume::{
     Affine, ArrayInfo, Axis, BrickGrid, Corner, DatasetInfo, Dims, Dtype, Element, Geometry, NativeJson, Scaling,
 };
 
-/// A header, and values that are derived from it and from the brick table.
-pub(super) struct FileMetadata<'a> {
-    pub header: &'a Header,
-    /// The coding range; `None` for float32.
-    pub range: Option<CodingRange>,
-    /// The storage value of bricks that were never written.
-    pub default: i64,
-    /// Number of levels that have data.
-    pub usable: usize,
-}
+impl Header {
+    /// Returns the coding range; `None` for float32.
+    fn range(&self) -> Option<CodingRange> {
+        CodingRange::new(self.info.dtype, self.info.coding_range)
+    }
 
-impl FileMetadata<'_> {
-    /// Returns the metadata of the dataset.
-    pub(super) fn dataset(&self) -> DatasetInfo {
-        let header = self.header;
+    /// Returns the storage value of bricks that were never written.
+    pub(super) fn default(&self) -> i64 {
+        self.range().map_or(0, |range| range.default(self.info.dtype))
+    }
+
+    /// Returns the metadata of the dataset, of which so many levels have data.
+    pub(super) fn dataset(&self, usable: usize) -> DatasetInfo {
         DatasetInfo {
-            version: header.version.to_string(),
+            version: self.version.to_string(),
             geometry: Some(self.geometry()),
-            statistics: Some(header.info.statistics),
-            histogram: Some(header.histogram.clone()),
-            warnings: self.range_warning().into_iter().chain(self.other_warnings()).collect(),
-            native: self.native(),
+            statistics: Some(self.info.statistics),
+            histogram: Some(self.histogram.clone()),
+            warnings: self.range_warning().into_iter().chain(self.other_warnings(usable)).collect(),
+            native: self.native(usable),
         }
     }
 
     /// Returns the metadata of level `lod`.
     pub(super) fn array(&self, lod: usize, level: &Level) -> ArrayInfo {
-        let info = &self.header.info;
-        let (shape, brick) = (Dims::from(level.shape), Dims::from(info.brick));
+        let info = &self.info;
+        let (shape, brick, [low, high]) = (Dims::from(level.shape), Dims::from(info.brick), self.range_in_use());
         ArrayInfo {
             lod,
             axes: (0..shape.len()).map(|axis| self.axis(axis, lod, shape[axis])).collect(),
-            value_range: self.value_range(),
-            scaling: self.range.map(|range| range.scaling),
+            value_range: (low.is_finite() && high.is_finite() && low <= high).then_some((low, high)),
+            scaling: self.range().map(|range| range.scaling),
             warnings: self.range_warning().into_iter().collect(),
             ..ArrayInfo::new(info.dtype, BrickGrid::aligned(shape, brick), brick)
         }
@@ -51,7 +49,7 @@ impl FileMetadata<'_> {
 
     fn axis(&self, axis: usize, lod: usize, count: u64) -> Axis {
         const NAMES: [&str; 3] = ["inline", "crossline", "sample"];
-        let info = &self.header.info;
+        let info = &self.info;
         let unit = if axis == 2 { some_text(&info.vertical.name) } else { None };
         // each level halves the previous one; there are at most 32 of them
         let step = info.inc[axis] * (1u64 << lod.min(63)) as f64;
@@ -61,17 +59,12 @@ impl FileMetadata<'_> {
     /// Returns the coding range of integers, and the range of the statistics for float32, whose coding range in the
     /// header is often garbage.
     fn range_in_use(&self) -> [f64; 2] {
-        let statistics = self.header.info.statistics;
-        self.range.map_or([statistics.min, statistics.max], |range| range.used)
-    }
-
-    fn value_range(&self) -> Option<(f64, f64)> {
-        let [low, high] = self.range_in_use();
-        (low.is_finite() && high.is_finite() && low <= high).then_some((low, high))
+        let statistics = self.info.statistics;
+        self.range().map_or([statistics.min, statistics.max], |range| range.used)
     }
 
     fn geometry(&self) -> Geometry {
-        let info = &self.header.info;
+        let info = &self.info;
         let ([il, xl, _], [di, dx, _], [ni, nj, _]) = (info.orig, info.inc, info.size);
         let (horizontal, vertical) = (&info.horizontal, &info.vertical);
         let (corners, annotation_to_world, index_to_world) = position([il, xl], [di, dx], [ni, nj], &info.points);
@@ -80,17 +73,17 @@ impl FileMetadata<'_> {
             annotation_to_world,
             index_to_world,
             horizontal_unit: some_text(&horizontal.name),
-            horizontal_factor: horizontal.usable_factor(),
+            horizontal_factor: horizontal.usable_factor().unwrap_or(1.0),
             horizontal_kind: horizontal.kind(&["unknown", "length", "angle"]),
             vertical_unit: some_text(&vertical.name),
-            vertical_factor: vertical.usable_factor(),
+            vertical_factor: vertical.usable_factor().unwrap_or(1.0),
             vertical_kind: vertical.kind(&["unknown", "depth", "two-way time", "one-way time"]),
-            coordinate_system: some_text(&self.header.text.coordinate_system),
+            coordinate_system: some_text(&self.text[2]),
         }
     }
 
     fn range_warning(&self) -> Option<String> {
-        let CodingRange { file: [low, high], used, .. } = self.range.filter(|range| range.replaced())?;
+        let CodingRange { file: [low, high], used, .. } = self.range().filter(|range| range.replaced())?;
         let [least, greatest] = used;
         Some(format!(
             "the coding range {low} to {high} makes no sense: {least} to {greatest} is used, \
@@ -98,41 +91,42 @@ impl FileMetadata<'_> {
         ))
     }
 
-    fn other_warnings(&self) -> Vec<String> {
+    fn other_warnings(&self, usable: usize) -> Vec<String> {
         let mut warnings = Vec::new();
-        let in_header = self.header.levels.all.len();
-        if self.usable < in_header {
+        let in_header = self.levels.all.len();
+        if usable < in_header {
             warnings.push(format!(
                 "the file has room for {in_header} levels, but those of low resolution were never written: \
                  only LOD 0 is shown"
             ));
         }
-        let info = &self.header.info;
+        let info = &self.info;
         for (which, unit) in [("horizontal", &info.horizontal), ("vertical", &info.vertical)] {
-            if !unit.has_usable_factor() {
+            if unit.usable_factor().is_none() {
                 warnings.push(format!("the factor {} of the {which} unit makes no sense: 1 is used", unit.factor));
             }
         }
         warnings
     }
 
-    fn native(&self) -> NativeJson {
-        let (header, info) = (self.header, &self.header.info);
-        let [dataid, verid, previd] = info.ids.map(|id| id.to_string());
+    fn native(&self, usable: usize) -> NativeJson {
+        let info = &self.info;
+        let [dataid, verid, previd] = info.ids.map(uuid);
+        let [source_name, source_description, system] = &self.text;
         let (horizontal, vertical) = (&info.horizontal, &info.vertical);
         let all = |of: fn(&ControlPoint) -> f64| info.points.each_ref().map(of);
-        let scaling = self.range.map(|range| range.scaling);
+        let scaling = self.range().map(|range| range.scaling);
         let mut native = native(json!({
-            "version": header.version,
+            "version": self.version,
             "size": info.size,
             "bricksize": info.brick,
             "datatype": {"code": info.code, "name": info.dtype.name()},
-            "nlods_header": header.levels.all.len(),
-            "nlods_usable": self.usable,
+            "nlods_header": self.levels.all.len(),
+            "nlods_usable": usable,
             "codingrange_file": info.coding_range,
             "codingrange": self.range_in_use(),
             "storage_to_float": scaling.map(|scaling| json!({"slope": scaling.scale, "intercept": scaling.offset})),
-            "default_storage": self.default,
+            "default_storage": self.default(),
             "annot": {"start": info.orig[..2], "inc": info.inc[..2]},
             "vertical": {"start": info.orig[2], "inc": info.inc[2]},
             "control_points": {
@@ -146,9 +140,9 @@ impl FileMetadata<'_> {
             "dataid": dataid,
             "verid": verid,
             "previd": previd,
-            "srcname": header.text.source_name,
-            "srcdesc": header.text.source_description,
-            "hprjsys": header.text.coordinate_system,
+            "srcname": source_name,
+            "srcdesc": source_description,
+            "hprjsys": system,
         }));
         if scaling.is_none() {
             native.shift_remove("storage_to_float");
@@ -201,29 +195,26 @@ pub(super) fn element(dtype: Dtype, number: i64) -> Element {
     Element::new(number.to_le_bytes().get(..dtype.size()).unwrap_or_default())
 }
 
-/// Returns the limits of an integer type.
+/// Returns the least and the greatest number of an integer type of up to 4 bytes.
 fn limits(dtype: Dtype) -> Option<[f64; 2]> {
-    Some(match dtype {
-        Dtype::Int8 => [i8::MIN.into(), i8::MAX.into()],
-        Dtype::UInt8 => [u8::MIN.into(), u8::MAX.into()],
-        Dtype::Int16 => [i16::MIN.into(), i16::MAX.into()],
-        Dtype::UInt16 => [u16::MIN.into(), u16::MAX.into()],
-        Dtype::Int32 => [i32::MIN.into(), i32::MAX.into()],
-        Dtype::UInt32 => [u32::MIN.into(), u32::MAX.into()],
-        _ => return None,
-    })
+    let codes = 256f64.powi(dtype.size() as i32);
+    match dtype {
+        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 => Some([-codes / 2.0, codes / 2.0 - 1.0]),
+        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 => Some([0.0, codes - 1.0]),
+        _ => None,
+    }
 }
 
 /// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
-/// Four corners are no parallelogram if the fourth is further than this from its place, as a share of the lengths of the
-/// sides.
+/// Four corners are no parallelogram if the fourth is further than this from its place, as a share of the lengths of
+/// the sides.
 const UNEVEN: f64 = 1e-6;
 
 /// Returns the corners of a survey (first and last inline at the first crossline, then at the last), and the maps from
-/// inline and crossline number, and index, to world coordinates. `orig` and `inc` are the first inline and crossline numbers and their steps, `size`
-/// is the number of inlines and crosslines.
+/// inline and crossline number, and index, to world coordinates. `orig` and `inc` are the first inline and crossline
+/// numbers and their steps, `size` is the number of inlines and crosslines.
 pub(super) fn position(
     orig: [f64; 2],
     inc: [f64; 2],
@@ -232,25 +223,28 @@ pub(super) fn position(
 ) -> ([Corner; 4], Option<Affine>, Option<Affine>) {
     let last = size.map(|n| n.saturating_sub(1));
     let indexes = [[0, 0], [last[0], 0], [0, last[1]], last];
-    let map = Map::of(points);
+    let [zero, one, two, _] = points;
+    // the fourth point is redundant and ignored, since some writers leave it wrong
+    let is_affine = cross(minus(one.annotation, zero.annotation), minus(two.annotation, zero.annotation)).abs() >= FLAT;
+    // if the writer left out the annotation, the world positions are those of the corners
+    let are_corners = !is_affine && one.annotation == zero.annotation && one.world != zero.world;
     let mut corners = [Corner::default(); 4];
     for (number, (corner, index)) in corners.iter_mut().zip(indexes).enumerate() {
         let annotation = [0, 1].map(|axis: usize| orig[axis] + inc[axis] * index[axis] as f64);
-        let world = match map {
-            Map::Affine => Some(world(points, annotation)),
-            Map::Corners => Some(points[number].world),
-            Map::Unknown => None,
+        let world = match are_corners {
+            true => Some(points[number].world),
+            false => is_affine.then(|| world(points, annotation)),
         };
         *corner = Corner { index, annotation, world: world.filter(|position| position.iter().all(|x| x.is_finite())) };
     }
-    let [annotation_to_world, index_to_world] = match (&map, corners.map(|corner| corner.world)) {
-        (Map::Affine, [Some(first), Some(_), Some(_), Some(_)]) => {
-            let [p0, p1, p2, _] = points;
-            let map = Affine::through([p0.annotation, p1.annotation, p2.annotation], [p0.world, p1.world, p2.world]);
+    let [annotation_to_world, index_to_world] = match corners.map(|corner| corner.world) {
+        [Some(first), Some(_), Some(_), Some(_)] if is_affine => {
+            let three = [zero, one, two];
+            let map = Affine::through(three.map(|point| point.annotation), three.map(|point| point.world));
             // the corners have more exact positions than the map's own origin, which may be far away
             [map, map.map(|map| Affine { origin: first, ..map.of_indexes(orig, inc) })]
         }
-        (Map::Corners, [Some(a), Some(b), Some(c), Some(d)]) if is_parallelogram([a, b, c, d]) => {
+        [Some(a), Some(b), Some(c), Some(d)] if is_parallelogram([a, b, c, d]) => {
             let through = |of: fn(&Corner) -> [f64; 2]| {
                 Affine::through([of(&corners[0]), of(&corners[1]), of(&corners[2])], [a, b, c])
             };
@@ -262,32 +256,10 @@ pub(super) fn position(
     (corners, finite(annotation_to_world), finite(index_to_world))
 }
 
-/// Returns whether four corners are a parallelogram.
 fn is_parallelogram([a, b, c, d]: [[f64; 2]; 4]) -> bool {
     let length = |v: [f64; 2]| v[0].hypot(v[1]);
     let (u, v, diagonal) = (minus(b, a), minus(c, a), minus(d, a));
     length(minus(diagonal, [u[0] + v[0], u[1] + v[1]])) <= UNEVEN * (length(u) + length(v))
-}
-
-/// How annotation is mapped to world coordinates.
-enum Map {
-    /// By the first three control points. The fourth is redundant and ignored, since some writers leave it wrong.
-    Affine,
-    /// The writer left out the annotation: the world positions are those of the corners.
-    Corners,
-    Unknown,
-}
-
-impl Map {
-    fn of([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
-        let det = cross(minus(one.annotation, zero.annotation), minus(two.annotation, zero.annotation));
-        let left_out = one.annotation == zero.annotation && one.world != zero.world;
-        match left_out {
-            _ if det.abs() >= FLAT => Self::Affine,
-            true => Self::Corners,
-            false => Self::Unknown,
-        }
-    }
 }
 
 /// Returns the world position of an annotation by the map through the first three control points.
@@ -309,7 +281,7 @@ fn cross(a: [f64; 2], b: [f64; 2]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::{Unit, Uuid};
+    use super::super::header::Unit;
     use super::*;
 
     fn range(dtype: Dtype, low: f32, high: f32) -> CodingRange {
@@ -350,17 +322,17 @@ mod tests {
     #[test]
     fn identifiers_are_written_in_windows_order() {
         let bytes = 0xab85_a0b0_32c3_5003_3971_9c2a_0c77_2bcd_u128.to_be_bytes();
-        assert_eq!(Uuid(bytes).to_string(), "b0a085ab-c332-0350-3971-9c2a0c772bcd");
-        assert_eq!(Uuid::default().to_string(), "00000000-0000-0000-0000-000000000000");
+        assert_eq!(uuid(bytes), "b0a085ab-c332-0350-3971-9c2a0c772bcd");
+        assert_eq!(uuid([0; 16]), "00000000-0000-0000-0000-000000000000");
     }
 
     #[test]
     fn invalid_factors_count_as_1() {
         for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let unit = Unit { factor, ..Unit::unknown() };
-            assert_eq!((unit.usable_factor(), unit.has_usable_factor()), (1.0, false));
+            assert_eq!(unit.usable_factor(), None);
         }
-        assert_eq!(Unit { factor: 0.3048, ..Unit::unknown() }.usable_factor(), 0.3048);
+        assert_eq!(Unit { factor: 0.3048, ..Unit::unknown() }.usable_factor(), Some(0.3048));
     }
 
     #[test]

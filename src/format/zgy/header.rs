@@ -1,10 +1,9 @@
 //! Finds, checks and reads the parts of the header. The order of the checks decides which error a damaged file gives.
 
-use std::fmt;
-
 use super::table::{Levels, swap_halves};
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, read_bytes, truncated};
+use crate::format::extents::Part;
 use crate::source::{Source, SourceError, WHOLE};
 use crate::volume::{Dtype, Histogram, Statistics};
 
@@ -27,25 +26,17 @@ pub(super) const OLD_MAGIC: [u8; 4] = *b"VCS\0";
 pub(super) struct Header {
     pub version: u32,
     pub info: Info,
-    pub text: Text,
+    /// The name and the description of the source, and the coordinate system.
+    pub text: [String; 3],
     pub histogram: Histogram,
     pub levels: Levels,
     /// Offset of the alpha table, which lies within the file.
     pub alpha: u64,
     /// Offset of the brick table, which lies within the file.
     pub table: u64,
-    /// The parts before the bricks: name, offset and length.
-    pub parts: Vec<(&'static str, u64, u64)>,
-    /// Bytes of the file.
+    /// The parts before the bricks.
+    pub parts: Vec<Part>,
     pub file_bytes: u64,
-}
-
-/// The strings of the string list, except for the names of units.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Text {
-    pub source_name: String,
-    pub source_description: String,
-    pub coordinate_system: String,
 }
 
 impl Header {
@@ -101,17 +92,18 @@ impl File<'_> {
 
         let histogram = histogram_v1(&self.read("histogram", histogram_at, HISTOGRAM_V1)?)?;
         let info = Info::v1(&self.read(INFO, at, LENGTH_V1)?, &histogram)?;
-        let levels = self.levels(&info)?;
-        self.check_table("alpha table", alpha, levels.alpha_entries)?;
-        self.check_table("brick table", table, levels.entries)?;
+        // no file is long enough for tables whose size overflows
+        let levels = Levels::new(info.size, info.brick).ok_or_else(|| truncated("alpha table"))?;
+        self.check_part("alpha table", alpha, levels.alpha_entries.saturating_mul(8))?;
+        self.check_part("brick table", table, levels.entries.saturating_mul(8))?;
         let parts = vec![
-            ("file header", 0, OFFSETS_V1_END),
-            (INFO, at, LENGTH_V1),
-            ("histogram", histogram_at, HISTOGRAM_V1),
-            ("alpha table", alpha, levels.alpha_entries * 8),
-            ("brick table", table, levels.entries * 8),
+            ("the file header".into(), 0, OFFSETS_V1_END),
+            ("the info header".into(), at, LENGTH_V1),
+            ("the histogram".into(), histogram_at, HISTOGRAM_V1),
+            ("the alpha table".into(), alpha, levels.alpha_entries * 8),
+            ("the brick table".into(), table, levels.entries * 8),
         ];
-        let (text, file_bytes) = (Text::default(), self.length);
+        let (text, file_bytes) = (Default::default(), self.length);
         Ok(Header { version: 1, info, text, histogram, levels, alpha, table, parts, file_bytes })
     }
 
@@ -119,37 +111,28 @@ impl File<'_> {
     fn later_version(&self, version: u32) -> Result<Header, FormatError> {
         let bytes = self.read(INFO, INFO_V2, LENGTH_V2)?;
         let (mut info, strings) = Info::v2(&bytes)?;
-        let levels = self.levels(&info)?;
+        // no file is long enough for tables whose size overflows
+        let levels = Levels::new(info.size, info.brick).ok_or_else(|| truncated("alpha table"))?;
 
         let strings_at = INFO_V2 + LENGTH_V2;
         let histogram_at = self.check_part("string list", strings_at, strings.into())?;
         let alpha = self.check_part("histogram", histogram_at, HISTOGRAM_V2)?;
-        let table = self.check_table("alpha table", alpha, levels.alpha_entries)?;
-        self.check_table("brick table", table, levels.entries)?;
+        let table = self.check_part("alpha table", alpha, levels.alpha_entries.saturating_mul(8))?;
+        self.check_part("brick table", table, levels.entries.saturating_mul(8))?;
 
         let strings = self.read("string list", strings_at, u64::from(strings).min(STRINGS))?;
-        let [source_name, source_description, coordinate_system, horizontal, vertical] = five_strings(&strings);
-        info.horizontal.name = horizontal;
-        info.vertical.name = vertical;
+        let [source_name, source_description, system, horizontal, vertical] = five_strings(&strings);
+        (info.horizontal.name, info.vertical.name) = (horizontal, vertical);
         let histogram = histogram_v2(&self.read("histogram", histogram_at, HISTOGRAM_V2)?)?;
-        let text = Text { source_name, source_description, coordinate_system };
-        let parts = vec![("header", 0, table + 8 * levels.entries)];
+        let text = [source_name, source_description, system];
+        let parts = vec![("the header".into(), 0, table + 8 * levels.entries)];
         Ok(Header { version, info, text, histogram, levels, alpha, table, parts, file_bytes: self.length })
-    }
-
-    fn levels(&self, info: &Info) -> Result<Levels, FormatError> {
-        // no file is long enough for tables whose size overflows
-        Levels::new(info.size, info.brick).ok_or_else(|| truncated("alpha table"))
     }
 
     /// Returns the end of a part, which must lie within the file.
     fn check_part(&self, part: &str, offset: u64, length: u64) -> Result<u64, FormatError> {
         let end = offset.checked_add(length).filter(|end| *end <= self.length);
         end.ok_or_else(|| truncated(part))
-    }
-
-    fn check_table(&self, part: &str, offset: u64, entries: u64) -> Result<u64, FormatError> {
-        self.check_part(part, offset, entries.saturating_mul(8))
     }
 }
 
@@ -188,12 +171,11 @@ pub(super) struct Info {
     pub size: [u64; 3],
     pub brick: [u64; 3],
     pub dtype: Dtype,
-    /// The code of `dtype`.
     pub code: u8,
     /// Values of the least and the greatest storage value, as in the file.
     pub coding_range: [f64; 2],
     /// dataid, verid, previd.
-    pub ids: [Uuid; 3],
+    pub ids: [[u8; 16]; 3],
     /// First inline number, crossline number and vertical position; `inc` has their steps.
     pub orig: [f64; 3],
     pub inc: [f64; 3],
@@ -208,11 +190,13 @@ impl Info {
     /// Reads the fields of version 1, which has neither coding range nor statistics: those of the histogram are used.
     pub(super) fn v1(bytes: &[u8], histogram: &Histogram) -> Result<Self, FormatError> {
         let mut fields = ByteReader::new(INFO, bytes);
-        let size = fields.i32s()?;
-        let (orig, inc) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
-        fields.skip(12)?; // incfactor
-        let (inlines, crosslines) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
-        let (x, y) = (fields.f64s()?, fields.f64s()?);
+        let size = fields.several(ByteReader::i32)?;
+        let (orig, inc) =
+            (fields.several(ByteReader::i32)?.map(f64::from), fields.several(ByteReader::i32)?.map(f64::from));
+        fields.take(12)?; // incfactor
+        let (inlines, crosslines) =
+            (fields.several(ByteReader::i32)?.map(f64::from), fields.several(ByteReader::i32)?.map(f64::from));
+        let (x, y) = (fields.several(ByteReader::f64)?, fields.several(ByteReader::f64)?);
         let code = fields.u8()?;
         let coordinate_type = fields.u8()?;
 
@@ -224,7 +208,7 @@ impl Info {
             dtype,
             code,
             coding_range: [histogram.min, histogram.max],
-            ids: [Uuid::default(); 3],
+            ids: Default::default(),
             orig,
             inc,
             statistics: Statistics { min: histogram.min, max: histogram.max, ..Statistics::default() },
@@ -237,14 +221,15 @@ impl Info {
     /// Reads the fields of versions 2 to 4, and the length of the string list.
     pub(super) fn v2(bytes: &[u8]) -> Result<(Self, u32), FormatError> {
         let mut fields = ByteReader::new(INFO, bytes);
-        let brick = fields.i32s()?;
+        let brick = fields.several(ByteReader::i32)?;
         let code = fields.u8()?;
-        let coding_range = fields.f32s()?.map(f64::from);
-        let ids = [Uuid(fields.bytes()?), Uuid(fields.bytes()?), Uuid(fields.bytes()?)];
-        fields.skip(1)?; // srctype
-        let (orig, inc) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
-        let size = fields.i32s()?;
-        fields.skip(24)?; // curorig, cursize
+        let coding_range = fields.several(ByteReader::f32)?.map(f64::from);
+        let ids = fields.several(ByteReader::bytes)?;
+        fields.take(1)?; // srctype
+        let (orig, inc) =
+            (fields.several(ByteReader::f32)?.map(f64::from), fields.several(ByteReader::f32)?.map(f64::from));
+        let size = fields.several(ByteReader::i32)?;
+        fields.take(24)?; // curorig, cursize
         let statistics = Statistics {
             count: Some(fields.i64()?),
             sum: Some(fields.f64()?),
@@ -252,9 +237,10 @@ impl Info {
             min: fields.f32()?.into(),
             max: fields.f32()?.into(),
         };
-        fields.skip(24 + 1 + 32)?; // srvorig, srvsize, gdef, gazim, gbinsz
-        let (inlines, crosslines) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
-        let (x, y) = (fields.f64s()?, fields.f64s()?);
+        fields.take(24 + 1 + 32)?; // srvorig, srvsize, gdef, gazim, gbinsz
+        let (inlines, crosslines) =
+            (fields.several(ByteReader::f32)?.map(f64::from), fields.several(ByteReader::f32)?.map(f64::from));
+        let (x, y) = (fields.several(ByteReader::f64)?, fields.several(ByteReader::f64)?);
         let horizontal = unit(&mut fields, 2)?;
         let vertical = unit(&mut fields, 3)?;
         let strings = fields.u32()?;
@@ -279,7 +265,7 @@ impl Info {
 }
 
 /// Reads the dimension and the factor of a unit. A dimension above `known` counts as unknown.
-fn unit(fields: &mut ByteReader<'_, &'static str>, known: u8) -> Result<Unit, FormatError> {
+fn unit(fields: &mut ByteReader<'_>, known: u8) -> Result<Unit, FormatError> {
     let dimension = fields.u8()?;
     let factor = fields.f64()?;
     Ok(Unit { dimension: if dimension <= known { dimension } else { 0 }, name: String::new(), factor })
@@ -328,7 +314,6 @@ pub(super) struct Unit {
     /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for
     /// vertical ones; 0 unknown.
     pub dimension: u8,
-    /// The name of the unit; may be empty.
     pub name: String,
     /// The factor to SI units, as in the file.
     pub factor: f64,
@@ -353,19 +338,13 @@ impl Unit {
         Self { dimension, name: name.into(), factor }
     }
 
-    /// Returns the factor in use: that of the file, or 1 if it is invalid.
-    pub(super) fn usable_factor(&self) -> f64 {
-        if self.has_usable_factor() { self.factor } else { 1.0 }
+    pub(super) fn usable_factor(&self) -> Option<f64> {
+        Some(self.factor).filter(|factor| factor.is_finite() && *factor > 0.0)
     }
 
     /// Returns the name of the dimension; `kinds` has the names by their codes.
     pub(super) fn kind(&self, kinds: &[&'static str]) -> &'static str {
         kinds.get(usize::from(self.dimension)).copied().unwrap_or("unknown")
-    }
-
-    /// Returns whether the factor in the file is valid.
-    pub(super) fn has_usable_factor(&self) -> bool {
-        self.factor.is_finite() && self.factor > 0.0
     }
 }
 
@@ -374,19 +353,12 @@ pub(super) fn some_text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// An identifier (UUID). In the file the first three groups of its text form are little-endian.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Uuid(pub [u8; 16]);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
-        for (position, byte) in ORDER.into_iter().enumerate() {
-            let dash = if matches!(position, 4 | 6 | 8 | 10) { "-" } else { "" };
-            write!(f, "{dash}{:02x}", self.0[byte])?;
-        }
-        Ok(())
-    }
+/// Returns the text of an identifier (UUID). In the file its first three groups are little-endian.
+pub(super) fn uuid([a, b, c, d, e, f, g, h, rest @ ..]: [u8; 16]) -> String {
+    let (first, second, third) =
+        (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]));
+    let rest = u64::from_be_bytes(rest);
+    format!("{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}", rest >> 48, rest & 0xffff_ffff_ffff)
 }
 
 /// A point with known annotation and world position.
@@ -394,7 +366,6 @@ impl fmt::Display for Uuid {
 pub(super) struct ControlPoint {
     /// Inline number, crossline number.
     pub annotation: [f64; 2],
-    /// X and Y.
     pub world: [f64; 2],
 }
 

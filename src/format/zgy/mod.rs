@@ -3,9 +3,9 @@
 //! The format is documented by its open-source implementation, OpenZGY (`open-zgy` of the OSDU Forum). Where its C++
 //! and Python libraries and its text on the format differ, comments name the one that is followed.
 //!
-//! [`header`] finds and checks the parts of the header, [`table`] reads the entry of a brick, and [`bricks`] makes a brick
-//! of it. [`check`] looks for faults of the whole table. Every size that a file announces is compared with the file's
-//! length before memory is allocated for it.
+//! [`header`] finds and checks the parts of the header, [`table`] reads the entry of a brick, and [`bricks`] makes a
+//! brick of it. [`check`] looks for faults of the whole table. Every size that a file announces is compared with the
+//! file's length before memory is allocated for it.
 
 mod bricks;
 mod check;
@@ -15,18 +15,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bricks::{Bricks, ZgyArray};
-use describe::{CodingRange, FileMetadata};
 use header::Header;
 use table::Table;
 
 use super::{Array, Dataset, Finding, Format, FormatError, Layer, OpenWith};
-use crate::source::{IndexCache, Source};
+use crate::source::Source;
 use crate::volume::{DatasetInfo, NativeJson};
 
-/// The ZGY format.
 pub(crate) struct Zgy;
 
 impl Format for Zgy {
@@ -44,30 +42,15 @@ impl Format for Zgy {
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        Ok(Box::new(Survey::open(source, Arc::clone(&with.index))?))
-    }
-}
-
-/// An open file.
-struct Survey {
-    info: DatasetInfo,
-    layers: Vec<Layer>,
-    checked: check::Checked,
-}
-
-impl Survey {
-    fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let header = Header::read(&*source)?;
         let info = &header.info;
         let position = (header.table, header.levels.entries);
-        let new_table =
-            |position| Table::new(Arc::clone(&source), Arc::clone(&cache), position, header.version, header.file_bytes);
+        let new_table = |position| {
+            Table::new(Arc::clone(&source), Arc::clone(&with.index), position, header.version, header.file_bytes)
+        };
         let (table, alpha) = (new_table(position), new_table((header.alpha, header.levels.alpha_entries)));
         let usable = table.usable(&header.levels.all)?;
 
-        let range = CodingRange::new(info.dtype, info.coding_range);
-        let default = range.map_or(0, |range| range.default(info.dtype));
-        let metadata = FileMetadata { header: &header, range, default, usable };
         let bytes = info.brick.iter().product::<u64>() as usize * info.dtype.size(); // 2 GiB at most
         let bricks = Arc::new(Bricks {
             source: Arc::clone(&source),
@@ -75,19 +58,25 @@ impl Survey {
             shape: info.brick,
             bytes,
             dtype: info.dtype,
-            default,
+            default: header.default(),
             subtiled: header.version == 1,
         });
         let levels = header.levels.all.iter().enumerate().take(usable).map(|(lod, level)| {
-            let array = ZgyArray::new(metadata.array(lod, level), *level, Arc::clone(&bricks));
-            Arc::new(array) as Arc<dyn Array>
+            let (info, census) = (header.array(lod, level), OnceLock::new());
+            Arc::new(ZgyArray { info, level: *level, bricks: Arc::clone(&bricks), census }) as Arc<dyn Array>
         });
         let layers = vec![Layer { name: check::LAYER.into(), levels: levels.collect(), native: NativeJson::new() }];
-        let info = metadata.dataset();
+        let info = header.dataset(usable);
         let levels = header.levels.all.into_iter().take(usable).collect();
         let checked = check::Checked { bricks, levels, alpha, parts: header.parts };
-        Ok(Self { info, layers, checked })
+        Ok(Box::new(Survey { info, layers, checked }))
     }
+}
+
+struct Survey {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+    checked: check::Checked,
 }
 
 impl Dataset for Survey {

@@ -19,10 +19,8 @@ const MAX_TRIED: u64 = 8 << 20;
 /// Mask of the bits below the top byte.
 const LOW: u64 = (1 << 56) - 1;
 
-/// A decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// The brick was never written.
     Missing,
     /// All samples have the storage value in the low bytes of the entry.
     Constant(u64),
@@ -30,7 +28,6 @@ pub(super) enum Entry {
     Stored(u64),
     /// A compressed brick is at this offset in the file.
     Compressed(u64),
-    /// The kind is unknown.
     Unknown,
 }
 
@@ -60,7 +57,6 @@ impl Entry {
 pub(super) struct Table {
     index: Index,
     swapped: bool,
-    /// Bytes of the file.
     pub file_bytes: u64,
 }
 
@@ -95,14 +91,15 @@ impl Table {
         if self.swapped { swap_halves(raw) } else { raw }
     }
 
-    /// Calls `visit` for each entry of `level` that may be other than 0, with its number in the level, until it returns
-    /// `false`.
+    /// Calls `visit` for each of `count` entries from `start` on that may be other than 0, with its number among them,
+    /// until it returns `false`.
     pub(super) fn scan_stored(
         &self,
-        level: &Level,
+        start: u64,
+        count: u64,
         mut visit: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), SourceError> {
-        self.index.scan_stored(level.start, level.count, |number, raw| visit(number - level.start, self.unswapped(raw)))
+        self.index.scan_stored(start, count, |number, raw| visit(number - start, self.unswapped(raw)))
     }
 
     /// Calls `visit` for ranges of the entries of `level` that may be other than 0, as numbers in the level, until it
@@ -117,14 +114,6 @@ impl Table {
         })
     }
 
-    /// Calls `visit` for each entry of the table that may be other than 0.
-    pub(super) fn scan_all(&self, mut visit: impl FnMut(u64)) -> Result<(), SourceError> {
-        self.index.scan_stored(0, self.index.length() / 8, |_, raw| {
-            visit(self.unswapped(raw));
-            true
-        })
-    }
-
     /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
     /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
     /// OpenZGY's C++ library. After [`MAX_TRIED`] missing ones the others count as written: a small file may claim more
@@ -134,7 +123,7 @@ impl Table {
             return Ok(levels.len());
         };
         let (mut written, mut tried) = (false, 0);
-        self.scan_stored(finest, |_, entry| {
+        self.scan_stored(finest.start, finest.count, |_, entry| {
             tried += 1;
             written = entry != 0 || tried > MAX_TRIED;
             !written
@@ -149,34 +138,29 @@ impl Table {
         if self.index.length() > MAX_SORTED_BYTES {
             return Ok(most);
         }
-        let sorted = self.index.sorted(blocking, || self.offsets())?;
+        let sorted = self.index.sorted(blocking, || {
+            let entries = self.index.length() / 8;
+            // a vector that grows would take twice as much; unused capacity is never touched and so takes no memory
+            let mut offsets = try_with_capacity(usize::try_from(entries).unwrap_or(0))?;
+            self.index.scan(0, entries, |raw| {
+                offsets.extend(Entry::of(self.unswapped(raw)).offset());
+                true
+            })?;
+            offsets.sort_unstable();
+            offsets.dedup();
+            Ok(offsets)
+        })?;
         let next = sorted.get(sorted.partition_point(|other| *other <= offset));
         Ok(next.map_or(most, |next| most.min(*next)))
     }
-
-    /// Reads the offsets of all bricks, in ascending order.
-    fn offsets(&self) -> Result<Vec<u64>, SourceError> {
-        let entries = self.index.length() / 8;
-        // a vector that grows would take twice as much; unused capacity is never touched and so takes no memory
-        let mut offsets = try_with_capacity(usize::try_from(entries).unwrap_or(0))?;
-        self.index.scan(0, entries, |raw| {
-            offsets.extend(Entry::of(self.unswapped(raw)).offset());
-            true
-        })?;
-        offsets.sort_unstable();
-        offsets.dedup();
-        Ok(offsets)
-    }
 }
 
-/// One level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     /// Samples along each axis.
     pub shape: [u64; 3],
     /// Bricks along each axis.
     pub bricks: [u64; 3],
-    /// Number of bricks.
     pub count: u64,
     /// Index of the level's first entry in the brick table.
     pub start: u64,

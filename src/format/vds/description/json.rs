@@ -8,9 +8,8 @@ use super::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat, element_type,
     warn,
 };
-use crate::format::bytes::{decimal, json_text};
+use crate::format::bytes::{decimal, json_text, whole};
 
-/// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     let text = String::from_utf8_lossy(json_text(text)?);
     let mut warnings = Vec::new();
@@ -109,8 +108,8 @@ fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Met
     Ok(entries)
 }
 
-/// Makes the metadata entry `what` of its category, name and type. A value of an unknown type is kept as `shown`; so is one
-/// that is not of its type, with a warning.
+/// Makes the metadata entry `what` of its category, name and type. A value of an unknown type is kept as `shown`; so is
+/// one that is not of its type, with a warning.
 pub(super) fn metadata_entry(
     what: &str,
     [category, name, kind]: [String; 3],
@@ -165,7 +164,6 @@ impl<'a> Fields<'a> {
         Self { path: String::new(), map }
     }
 
-    /// Reads the object at a key.
     pub(crate) fn object(&self, key: &str) -> Result<Fields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
         Ok(Fields { path: format!("{}{key}.", self.path), map })
@@ -191,7 +189,6 @@ impl<'a> Fields<'a> {
         self.get(key).ok_or_else(|| format!("{} is missing", self.key(key)))
     }
 
-    /// Returns the whole path of a key.
     pub(crate) fn key(&self, key: &str) -> String {
         format!("{}{key}", self.path)
     }
@@ -203,7 +200,8 @@ impl<'a> Fields<'a> {
 
     /// Reads a whole number that is not negative.
     pub(crate) fn count(&self, key: &str) -> Result<u64, String> {
-        let number = whole(self.needed(key)?).ok_or_else(|| self.fault(key, "a whole number"))?;
+        let number = whole(self.needed(key)?).filter(|number| *number <= i64::MAX.into());
+        let number = number.ok_or_else(|| self.fault(key, "a whole number"))?;
         u64::try_from(number).map_err(|_| self.fault(key, "at least 0"))
     }
 
@@ -241,12 +239,6 @@ impl<'a> Fields<'a> {
 pub(crate) fn float(value: &Value) -> Option<f64> {
     let number = if value.is_null() { f64::NAN } else { value.as_f64()? };
     Some(if number.abs() == f64::MAX { 2.0 * number } else { number })
-}
-
-/// Converts a whole number, which may be written with a decimal point.
-pub(crate) fn whole(value: &Value) -> Option<i64> {
-    let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
-    value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }
 
 /// Describes a value in an error message: short ones in full.

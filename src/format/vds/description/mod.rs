@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-pub(super) use json::parse as from_json;
-pub(super) use object::parse as from_object;
+pub(crate) use json::parse as from_json;
+pub(crate) use object::parse as from_object;
 
 use crate::volume::Dtype;
 
@@ -56,16 +56,13 @@ pub(crate) struct LayoutDescriptor {
     pub full_resolution: Option<u64>,
 }
 
-/// One dimension.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AxisDescriptor {
     pub name: String,
     pub unit: String,
     /// Samples at LOD 0: 1 to 2^31 - 1.
     pub samples: u64,
-    /// Annotation of the first sample.
     pub min: f32,
-    /// Annotation of the last sample.
     pub max: f32,
 }
 
@@ -84,7 +81,6 @@ impl AxisDescriptor {
     }
 }
 
-/// The type of the samples of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SampleFormat {
     /// Single bits, packed along the lowest dimension of a chunk.
@@ -101,11 +97,6 @@ pub(crate) enum SampleFormat {
 impl SampleFormat {
     /// All formats, by their codes in the headers of chunks.
     const ALL: [Self; 7] = [Self::Bit, Self::U8, Self::U16, Self::R32, Self::U32, Self::R64, Self::U64];
-
-    /// Returns the code of the format in the header of a chunk.
-    pub(crate) fn code(self) -> i32 {
-        self as i32
-    }
 
     /// Returns the name in JSON, without `Format_`.
     pub(crate) fn name(self) -> &'static str {
@@ -130,7 +121,6 @@ impl SampleFormat {
     }
 }
 
-/// One channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Channel {
     pub name: String,
@@ -138,7 +128,6 @@ pub(crate) struct Channel {
     pub format: SampleFormat,
     /// Components of a sample: 1, 2 or 4.
     pub components: u64,
-    /// Least and greatest value.
     pub value_range: [f32; 2],
     /// For a channel with values for each trace: their number, which replaces the samples of dimension 0. At least 1.
     pub per_trace: Option<u64>,
@@ -161,7 +150,6 @@ impl Channel {
     }
 }
 
-/// One metadata entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MetadataEntry {
     pub category: String,
@@ -169,7 +157,6 @@ pub(crate) struct MetadataEntry {
     pub value: MetadataValue,
 }
 
-/// The value of a metadata entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum MetadataValue {
     /// `Int`, or a vector of 2 to 4.
@@ -184,21 +171,10 @@ pub(crate) enum MetadataValue {
     Other(String, Value),
 }
 
-impl Description {
-    /// Returns the value of the metadata entry with this category and name.
-    pub(crate) fn entry(&self, category: &str, name: &str) -> Option<&MetadataValue> {
-        self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
-    }
-}
-
 /// Returns the element type of a type, and the number of its elements: `IntVector3` is three of `Int`.
 pub(crate) fn element_type(kind: &str) -> (&str, usize) {
-    for (suffix, length) in [("Vector2", 2), ("Vector3", 3), ("Vector4", 4)] {
-        if let Some(scalar) = kind.strip_suffix(suffix) {
-            return (scalar, length);
-        }
-    }
-    (kind, 1)
+    let vectors = [("Vector2", 2), ("Vector3", 3), ("Vector4", 4)];
+    vectors.iter().find_map(|(suffix, length)| Some((kind.strip_suffix(suffix)?, *length))).unwrap_or((kind, 1))
 }
 
 /// The longest side of a chunk, two-dimensional ones included.
@@ -215,6 +191,11 @@ const MAX_TEXT: usize = 1024;
 const MAX_WARNINGS: usize = 32;
 
 impl Description {
+    /// Returns the value of the metadata entry with this category and name.
+    pub(crate) fn entry(&self, category: &str, name: &str) -> Option<&MetadataValue> {
+        self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
+    }
+
     /// Returns the description, if all of it is within bounds. The error begins with the key in `VolumeDataLayout` of
     /// the value that is not.
     fn checked(self) -> Result<Self, String> {

@@ -1,5 +1,5 @@
-//! Parser of `VDSObject`, the older description: nested objects with fields, as text. Its values become JSON, so that the
-//! readers of `VolumeDataLayout` read them, too.
+//! Parser of `VDSObject`, the older description: nested objects with fields, as text. Its values become JSON, so that
+//! the readers of `VolumeDataLayout` read them, too.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,6 @@ const PER_TRACE: u64 = 1_976_800_267_773_298_824;
 /// The list of the channels after the first.
 const CHANNELS: &str = "VolumeDataChannelDescriptor";
 
-/// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = parse_text(text)?;
@@ -28,10 +27,10 @@ pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
         return Err(fields.fault("Dimensions", "at most 6"));
     }
     let axes = (0..count).map(|dimension| axis(&fields, dimension)).collect::<Result<_, _>>()?;
-    let mut channels = vec![primary(&fields)?];
+    let mut channels = vec![channel(&fields, true)?];
     if fields.get(CHANNELS).is_some_and(Value::is_array) {
         for fields in fields.objects(CHANNELS)? {
-            channels.push(channel(&fields)?);
+            channels.push(channel(&fields, false)?);
         }
     }
     let mut warnings = Vec::new();
@@ -105,44 +104,21 @@ fn axis(fields: &Fields<'_>, dimension: u64) -> Result<AxisDescriptor, String> {
     })
 }
 
-/// Reads the primary channel: its properties are fields of the object itself.
-fn primary(fields: &Fields<'_>) -> Result<Channel, String> {
-    let discrete = flag(fields, "DiscreteData");
-    let channel = Channel {
-        name: fields.text("ValueName")?,
-        unit: fields.text("ValueUnit")?,
-        discrete,
-        renderable: true,
-        lossy_allowed: !discrete,
-        ..Channel::default()
-    };
-    with_values(channel, fields, "Voxel")
-}
-
-/// Reads one of the other channels.
-fn channel(fields: &Fields<'_>) -> Result<Channel, String> {
-    let is_per_trace = fields.get("ChannelMapping").and_then(Value::as_u64) == Some(PER_TRACE);
+/// Reads a channel. The properties of the primary one are fields of the whole object, some with other keys.
+fn channel(fields: &Fields<'_>, is_primary: bool) -> Result<Channel, String> {
+    let key = |of_primary: &'static str, key: &'static str| if is_primary { of_primary } else { key };
+    let (name, unit) = (fields.text(key("ValueName", "Name"))?, fields.text(key("ValueUnit", "Unit"))?);
+    let is_per_trace = !is_primary && fields.get("ChannelMapping").and_then(Value::as_u64) == Some(PER_TRACE);
     let values = || fields.get("MappedValues").map_or(Ok(1), |_| fields.count("MappedValues"));
-    let channel = Channel {
-        name: fields.text("Name")?,
-        unit: fields.text("Unit")?,
-        per_trace: is_per_trace.then(values).transpose()?,
-        discrete: flag(fields, "Discrete"),
-        renderable: flag(fields, "Renderable"),
-        lossy_allowed: flag(fields, "AllowLossyCompression"),
-        ..Channel::default()
-    };
-    with_values(channel, fields, "")
-}
+    let per_trace = is_per_trace.then(values).transpose()?;
+    let discrete = flag(fields, key("DiscreteData", "Discrete"));
 
-/// Adds the properties that all channels have; the keys of the first two begin with `prefix`.
-fn with_values(channel: Channel, fields: &Fields<'_>, prefix: &str) -> Result<Channel, String> {
-    let (format_key, components_key) = (format!("{prefix}Format"), format!("{prefix}Components"));
-    let name = fields.enum_name(&format_key, "HUEVOXELFORMAT_")?;
-    let format = SampleFormat::from_name(if name == "1BIT" { "1Bit" } else { name });
-    let format = format.ok_or_else(|| fields.fault(&format_key, "a known one"))?;
-    let components = fields.get(&components_key);
-    let components = components.map_or(Ok(1), |_| fields.enum_number(&components_key, "HUEVOXELCOMPONENTS_"))?;
+    let (format_key, components_key) = (key("VoxelFormat", "Format"), key("VoxelComponents", "Components"));
+    let format = fields.enum_name(format_key, "HUEVOXELFORMAT_")?;
+    let format = SampleFormat::from_name(if format == "1BIT" { "1Bit" } else { format });
+    let format = format.ok_or_else(|| fields.fault(format_key, "a known one"))?;
+    let components = fields.get(components_key);
+    let components = components.map_or(Ok(1), |_| fields.enum_number(components_key, "HUEVOXELCOMPONENTS_"))?;
     let value_range @ [least, most] = pair(fields, "ValueRange")?;
     let no_value = flag(fields, "UseNoValue").then(|| fields.float("NoValue", f32::NAN)).transpose()?;
     // the greatest code means NoValue
@@ -153,13 +129,18 @@ fn with_values(channel: Channel, fields: &Fields<'_>, prefix: &str) -> Result<Ch
         _ => (1.0, 0.0),
     };
     Ok(Channel {
+        name,
+        unit,
         format,
         components,
         value_range,
+        per_trace,
+        discrete,
+        renderable: is_primary || flag(fields, "Renderable"),
+        lossy_allowed: if is_primary { !discrete } else { flag(fields, "AllowLossyCompression") },
         no_value,
         integer_scale: fields.float("IntegerScale", usual_scale)?,
         integer_offset: fields.float("IntegerOffset", usual_offset)?,
-        ..channel
     })
 }
 
@@ -205,8 +186,8 @@ fn with_texts(value: Value) -> Value {
     }
 }
 
-/// Converts a number to JSON; a word that is not a number becomes a text. Numbers that are not finite have the spelling of C
-/// libraries.
+/// Converts a number to JSON; a word that is not a number becomes a text. Numbers that are not finite have the spelling
+/// of C libraries.
 fn number(text: &str) -> Value {
     let negative = || text.parse().ok().filter(|number: &i64| *number < 0);
     let whole = text.parse::<u64>().ok().map(Value::from).or_else(|| negative().map(Value::from));
@@ -233,7 +214,6 @@ const DEEPEST: usize = 64;
 /// A BLOB becomes a JSON object with this key, and base64 as its value.
 const BLOB: &str = "base64";
 
-/// An object.
 #[derive(Debug, Default, PartialEq)]
 struct Object {
     /// The name of its parent's list that contains it.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::format::vds::fuzz_entry;
+use crate::format::vds::{describe, native};
 
 /// Returns a `VolumeDataLayout` with every property.
 pub(crate) fn full_layout() -> Value {
@@ -257,19 +257,25 @@ fn changed(text: &[u8], changes: &[Change]) -> Vec<u8> {
     text
 }
 
+/// Makes all JSON of a description that is valid.
+fn make_json(description: Result<Description, String>) {
+    let json = |d: &Description| (describe::geometry(d), describe::metadata(d), native(d));
+    std::hint::black_box(description.as_ref().map(json)).ok();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn changed_json_never_panics(changes in changes()) {
         let text = changed(full_layout().to_string().as_bytes(), &changes);
-        prop_assert_eq!(fuzz_entry::json(&text), from_json(&text).is_ok());
+        make_json(from_json(&text));
     }
 
     #[test]
     fn changed_objects_never_panic(changes in changes()) {
         let text = changed(FULL_OBJECT.as_bytes(), &changes);
-        prop_assert_eq!(fuzz_entry::object(&text), from_object(&text).is_ok());
+        make_json(from_object(&text));
     }
 
     #[test]

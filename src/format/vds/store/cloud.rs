@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::cloud_metadata::{ChunkObjects, MetadataPages, ObjectMetadata};
+use super::cloud_metadata::{ChunkObjects, MetadataPages, Objects, number_at};
 use super::{
     ChunkMetadata, ChunkTable, CompressionMethod, Content, DescriptionText, MAX_DESCRIPTION_BYTES, Record, StoredLayer,
 };
@@ -22,16 +22,12 @@ pub(crate) const STATUS: &str = "LayerStatus";
 /// Copies of a dataset may have this extension on both names.
 pub(crate) const EXTENSION: &str = ".json";
 
-/// An open folder.
 pub(crate) struct Cloud {
-    folder: Arc<dyn Folder>,
-    cache: Arc<IndexCache>,
-    tags: Arc<ObjectMetadata>,
+    objects: Arc<Objects>,
     status: Vec<Map<String, Value>>,
 }
 
 impl Cloud {
-    /// Reads the list of layers.
     pub(crate) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let (name, length) = find_object(&*folder, STATUS)?;
@@ -41,15 +37,15 @@ impl Cloud {
         let text = read_bytes(&*folder, &name, 0, length)?.ok_or_else(|| absent(&name))?;
         let text = json_text(&text).map_err(damaged)?;
         let status: Vec<Map<_, _>> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
-        let tags = Arc::new(ObjectMetadata::new(Arc::clone(&folder), Arc::clone(&cache)));
-        Ok(Self { folder, cache, tags, status })
+        Ok(Self { objects: Arc::new(Objects::new(folder, cache)), status })
     }
 
     /// Returns the text of the description.
     pub(crate) fn text(&self) -> Result<DescriptionText, FormatError> {
-        let (name, length) = find_object(&*self.folder, LAYOUT)?;
-        let source = Arc::clone(&self.folder) as Arc<dyn Source>;
-        DescriptionText::new(source, name.as_str().into(), (0, length), true).map_err(|e| e.of(&name))
+        let (name, length) = find_object(&*self.objects.folder, LAYOUT)?;
+        let source = Arc::clone(&self.objects.folder) as Arc<dyn Source>;
+        let text = DescriptionText { source, object: (&name).into(), offset: 0, length, is_json: true };
+        text.checked().map_err(|e| e.of(&name))
     }
 
     /// Returns the stored layers: the number of the record, and the name. OpenVDS computes the others from these; their
@@ -76,36 +72,24 @@ impl Cloud {
                 .ok_or_else(|| FormatError::Unsupported(format!("compression method {method} is not known")))?,
             Some(other) => return Err(format!("compressionMethod {other} is no name").into()),
         };
-        let number = |key: &str| match record.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("{key} {value} makes no sense")),
-        };
-        let stated = number("chunkCount")?;
+        let stated = number_at(record, "chunkCount")?;
         let pages = match record.get("hasChunkMetadataPages").and_then(Value::as_bool) {
-            Some(true) => {
-                let (size, bytes) = (number("chunkMetadataPageSize")?, number("chunkMetadataByteSize")?);
-                let directory = record.get("pageDirectory").filter(|value| !value.is_null());
-                let (folder, cache) = (Arc::clone(&self.folder), Arc::clone(&self.cache));
-                Some(MetadataPages::new(folder, cache, name, chunks, size, bytes, directory)?)
-            }
+            Some(true) => Some(MetadataPages::new(Arc::clone(&self.objects), name, chunks, record)?),
             _ => None,
         };
         let tolerance = record.get("compressionTolerance").and_then(Value::as_f64).map(|t| t as f32);
         let table = CloudTable {
-            folder: Arc::clone(&self.folder),
-            cache: Arc::clone(&self.cache),
-            tags: Arc::clone(&self.tags),
+            objects: Arc::clone(&self.objects),
             id: IndexCache::new_id(),
             layer: name.into(),
             pages,
-            objects: ChunkObjects::default(),
+            window: ChunkObjects::default(),
         };
         let valid = record.get("validChunkCount").and_then(Value::as_u64);
         Ok(StoredLayer { method, tolerance, chunks: stated, valid, table: Box::new(table) })
     }
 }
 
-/// Returns the layer's name in a record.
 fn name_of(record: &Map<String, Value>) -> &str {
     record.get("layerName").and_then(Value::as_str).unwrap_or("")
 }
@@ -126,14 +110,12 @@ fn absent(name: &str) -> FormatError {
 
 /// The table of the chunks of one layer.
 struct CloudTable {
-    folder: Arc<dyn Folder>,
-    cache: Arc<IndexCache>,
-    tags: Arc<ObjectMetadata>,
+    objects: Arc<Objects>,
     id: u64,
     layer: Box<str>,
     /// `None` if each chunk has its metadata with its object.
     pages: Option<MetadataPages>,
-    objects: ChunkObjects,
+    window: ChunkObjects,
 }
 
 /// The metadata and length of a chunk whose metadata is in no page.
@@ -146,8 +128,9 @@ impl CloudTable {
 
     /// Looks up a chunk whose metadata is in no page: it is with the chunk's object.
     fn look_up(&self, chunk: u64) -> Result<ChunkObject, FormatError> {
-        let object = self.object(chunk);
-        let (length, tag) = (self.folder.len(&object)?, self.tags.get(&object)?);
+        let name = self.object(chunk);
+        let object = &*name;
+        let (length, tag) = (self.objects.folder.len(object)?, self.objects.metadata(object)?);
         let damaged = |why: &str| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         match (length, tag) {
             (None, None) => Ok((ChunkMetadata::default(), 0)),
@@ -166,10 +149,6 @@ impl CloudTable {
 }
 
 impl ChunkTable for CloudTable {
-    fn source(&self) -> &dyn Source {
-        &*self.folder
-    }
-
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
         let object = self.object(chunk);
         if let Some(pages) = &self.pages {
@@ -177,12 +156,12 @@ impl ChunkTable for CloudTable {
             return Ok(Record { metadata, object, offset: 0, length });
         }
         let key = (self.id, chunk, 0);
-        let known = match self.cache.get::<ChunkObject>(key) {
+        let known = match self.objects.cache.get::<ChunkObject>(key) {
             Some(known) => known,
             None if blocking == Blocking::No => return Err(SourceError::WouldBlock.into()),
             None => {
                 let known = Arc::new(self.look_up(chunk)?);
-                self.cache.insert(key, &known, size_of::<ChunkObject>());
+                self.objects.cache.insert(key, &known, size_of::<ChunkObject>());
                 known
             }
         };
@@ -191,12 +170,12 @@ impl ChunkTable for CloudTable {
     }
 
     fn unread_object(&self, chunk: u64) -> Option<ObjectName> {
-        let is_unknown = self.pages.is_none() && self.cache.get::<ChunkObject>((self.id, chunk, 0)).is_none();
+        let is_unknown = self.pages.is_none() && self.objects.cache.get::<ChunkObject>((self.id, chunk, 0)).is_none();
         is_unknown.then(|| self.object(chunk))
     }
 
     fn check(&self, chunk: u64, record: &Record) -> Result<(), FormatError> {
-        let Some(tag) = self.tags.get(&record.object)? else { return Ok(()) };
+        let Some(tag) = self.objects.metadata(&record.object)? else { return Ok(()) };
         let record = record.metadata;
         // not every writer stores the table of levels twice
         let levels = tag.levels == record.levels || [tag.levels, record.levels].contains(&[0; 16]);
@@ -215,15 +194,16 @@ impl ChunkTable for CloudTable {
         if let Some(pages) = &self.pages {
             return Ok(pages.written_run(chunk, total));
         }
-        self.objects.next_run(chunk, total, |visit| {
-            self.folder.list(&self.layer, &mut |name, _| {
+        self.window.next_run(chunk, total, |visit| {
+            self.objects.folder.list(&self.layer, &mut |name, _| {
                 decimal(name).into_iter().for_each(&mut *visit);
                 true
             })?;
             let below = format!("{}/", self.layer);
-            self.tags.visit_listed(|object| {
-                object.strip_prefix(&below).and_then(decimal).into_iter().for_each(&mut *visit);
-            })
+            let listed = self.objects.listed()?;
+            let numbers = listed.0.iter().filter_map(|(object, _)| decimal(object.strip_prefix(&below)?));
+            numbers.for_each(visit);
+            Ok(())
         })
     }
 

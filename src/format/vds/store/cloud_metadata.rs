@@ -27,11 +27,9 @@ const MAX_COUNTED_PAGES: u64 = 64;
 
 /// The pages of one layer.
 pub(crate) struct MetadataPages {
-    folder: Arc<dyn Folder>,
-    cache: Arc<IndexCache>,
+    objects: Arc<Objects>,
     id: u64,
     layer: Box<str>,
-    /// The number of chunks of the layer.
     chunks: u64,
     /// Records in a page.
     size: u64,
@@ -43,22 +41,20 @@ pub(crate) struct MetadataPages {
 }
 
 impl MetadataPages {
-    /// Creates the pages of a layer of `chunks` chunks.
+    /// Creates the pages of a layer of `chunks` chunks with this record in `LayerStatus`.
     pub(crate) fn new(
-        folder: Arc<dyn Folder>,
-        cache: Arc<IndexCache>,
+        objects: Arc<Objects>,
         layer: &str,
         chunks: u64,
-        size: Option<u64>,
-        bytes: Option<u64>,
-        directory: Option<&Value>,
+        status: &Map<String, Value>,
     ) -> Result<Self, String> {
-        let size = size.filter(|n| (1..=1 << 31).contains(n));
+        let size = number_at(status, "chunkMetadataPageSize")?.filter(|n| (1..=1 << 31).contains(n));
         let size = size.ok_or("chunkMetadataPageSize is missing or makes no sense")?;
-        let bytes = bytes.filter(|n| [PLAIN, SIZED].contains(n));
+        let bytes = number_at(status, "chunkMetadataByteSize")?.filter(|n| [PLAIN, SIZED].contains(n));
         let bytes = bytes.ok_or("chunkMetadataByteSize is neither 8 nor 28")?;
+        let directory = status.get("pageDirectory").filter(|value| !value.is_null());
         let directory = directory.map(|value| names(value, chunks.div_ceil(size))).transpose()?;
-        Ok(Self { folder, cache, id: IndexCache::new_id(), layer: layer.into(), chunks, size, bytes, directory })
+        Ok(Self { objects, id: IndexCache::new_id(), layer: layer.into(), chunks, size, bytes, directory })
     }
 
     /// Reads the metadata of a chunk, and the size of its object if the record has it.
@@ -82,7 +78,6 @@ impl MetadataPages {
         Ok((ChunkMetadata::of(fields.rest()), length))
     }
 
-    /// Returns the number of records in a block.
     fn per_block(&self) -> u64 {
         BLOCK / self.bytes
     }
@@ -94,7 +89,7 @@ impl MetadataPages {
     /// Returns a block of a page, from the cache or the source.
     fn block(&self, page: u64, name: &str, number: u64, blocking: Blocking) -> Result<Arc<Vec<u8>>, FormatError> {
         let key = (self.id, page, number);
-        if let Some(block) = self.cache.get(key) {
+        if let Some(block) = self.objects.cache.get(key) {
             return Ok(block);
         }
         if blocking == Blocking::No {
@@ -102,13 +97,13 @@ impl MetadataPages {
         }
         let object = self.object(name);
         let missing = || FormatError::Damaged(format!("{object} is not there"));
-        let length = self.folder.len(&object)?.ok_or_else(missing)?;
+        let length = self.objects.folder.len(&object)?.ok_or_else(missing)?;
         // bytes beyond the page's last record are ignored
         let end = length.min(self.size.min(self.chunks) * self.bytes);
         let (begin, most) = (number * self.per_block() * self.bytes, self.per_block() * self.bytes);
-        let bytes = read_bytes(&*self.folder, &object, begin, end.saturating_sub(begin).min(most))?;
+        let bytes = read_bytes(&*self.objects.folder, &object, begin, end.saturating_sub(begin).min(most))?;
         let block = Arc::new(bytes.ok_or_else(missing)?);
-        self.cache.insert(key, &block, block.capacity());
+        self.objects.cache.insert(key, &block, block.capacity());
         Ok(block)
     }
 
@@ -132,6 +127,14 @@ impl MetadataPages {
     }
 }
 
+/// Returns a number in a record of `LayerStatus`.
+pub(super) fn number_at(status: &Map<String, Value>, key: &str) -> Result<Option<u64>, String> {
+    match status.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_u64().map(Some).ok_or_else(|| format!("{key} {value} makes no sense")),
+    }
+}
+
 /// Parses a page directory, which must have an entry for each page.
 fn names(directory: &Value, pages: u64) -> Result<Vec<Option<Box<str>>>, String> {
     let list = directory.as_array().ok_or("pageDirectory is no list")?;
@@ -146,7 +149,6 @@ fn names(directory: &Value, pages: u64) -> Result<Vec<Option<Box<str>>>, String>
     list.iter().map(name).collect()
 }
 
-/// The key of a chunk's metadata.
 const NAME: &str = "vdschunkmetadata";
 /// Its key in old datasets.
 const OLD_NAME: &str = "vds-chunk-metadata";
@@ -155,10 +157,10 @@ const FILE: &str = "ObjectMetadata.json";
 /// The longest such file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// The metadata in the JSON file, sorted by the names of objects. As long as the longest file that is read fits into the
-/// cache of index tables, it is read once.
+/// The metadata in the JSON file, sorted by the names of objects. As long as the longest file that is read fits into
+/// the cache of index tables, it is read once.
 #[derive(Default)]
-struct Listed(Vec<(Box<str>, ChunkMetadata)>);
+pub(crate) struct Listed(pub Vec<(Box<str>, ChunkMetadata)>);
 
 impl Listed {
     fn new(mut objects: Vec<(Box<str>, ChunkMetadata)>) -> Self {
@@ -179,33 +181,27 @@ impl Listed {
     }
 }
 
-/// The metadata of the objects of one dataset.
-pub(crate) struct ObjectMetadata {
-    folder: Arc<dyn Folder>,
-    cache: Arc<IndexCache>,
+/// The objects of one dataset.
+pub(crate) struct Objects {
+    pub folder: Arc<dyn Folder>,
+    pub cache: Arc<IndexCache>,
     id: u64,
 }
 
-impl ObjectMetadata {
+impl Objects {
     pub(crate) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
         Self { folder, cache, id: IndexCache::new_id() }
     }
 
     /// Reads the metadata of an object. May wait.
-    pub(crate) fn get(&self, object: &str) -> Result<Option<ChunkMetadata>, FormatError> {
+    pub(crate) fn metadata(&self, object: &str) -> Result<Option<ChunkMetadata>, FormatError> {
         let Some(tag) = self.folder.tag(object, NAME)? else { return Ok(self.listed()?.get(object)) };
         let damaged = || FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"));
         decode(&tag).map(Some).ok_or_else(damaged)
     }
 
-    /// Visits the names of the objects in the JSON file. May wait.
-    pub(crate) fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
-        self.listed()?.0.iter().map(|(name, _)| &**name).for_each(visit);
-        Ok(())
-    }
-
-    /// Returns the metadata in the JSON file; empty if there is none.
-    fn listed(&self) -> Result<Arc<Listed>, FormatError> {
+    /// Returns the metadata in the JSON file; empty if there is none. May wait.
+    pub(crate) fn listed(&self) -> Result<Arc<Listed>, FormatError> {
         let key = (self.id, 0, 0);
         if let Some(listed) = self.cache.get(key) {
             return Ok(listed);
@@ -215,32 +211,27 @@ impl ObjectMetadata {
             Err(SourceError::Io { kind: io::ErrorKind::PermissionDenied, .. }) if self.folder.fetches_ahead() => None,
             length => length?,
         };
-        let listed = Arc::new(match length {
-            Some(length) if length <= MAX_FILE_BYTES => self.read(length)?,
-            _ => Listed::default(),
-        });
-        self.cache.insert(key, &listed, listed.bytes());
-        Ok(listed)
-    }
-
-    fn read(&self, length: u64) -> Result<Listed, FormatError> {
-        let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
-        let text = read_bytes(&*self.folder, FILE, 0, length)?.unwrap_or_default();
-        let text = json_text(&text).map_err(damaged)?;
-        let objects: Map<_, Value> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
         let mut listed = Vec::new();
-        for (object, entries) in objects {
+        if let Some(length) = length.filter(|length| *length <= MAX_FILE_BYTES) {
+            let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
+            let text = read_bytes(&*self.folder, FILE, 0, length)?.unwrap_or_default();
+            let text = json_text(&text).map_err(damaged)?;
+            let objects: Map<_, Value> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
             let ours = |key: &str| {
                 let key = key.to_ascii_lowercase();
                 key.ends_with(NAME) || key.ends_with(OLD_NAME)
             };
-            let entry = entries.as_object().and_then(|entries| entries.iter().find(|(key, _)| ours(key)));
-            let Some((_, value)) = entry else { continue };
-            let metadata = value.as_str().and_then(|text| decode(text.as_bytes()));
-            let why = || damaged(format!("{object} has {value}, which is no metadata of a chunk"));
-            listed.push((object.as_str().into(), metadata.ok_or_else(why)?));
+            for (object, entries) in objects {
+                let entry = entries.as_object().and_then(|entries| entries.iter().find(|(key, _)| ours(key)));
+                let Some((_, value)) = entry else { continue };
+                let metadata = value.as_str().and_then(|text| decode(text.as_bytes()));
+                let why = || damaged(format!("{object} has {value}, which is no metadata of a chunk"));
+                listed.push((object.as_str().into(), metadata.ok_or_else(why)?));
+            }
         }
-        Ok(Listed::new(listed))
+        let listed = Arc::new(Listed::new(listed));
+        self.cache.insert(key, &listed, listed.bytes());
+        Ok(listed)
     }
 }
 

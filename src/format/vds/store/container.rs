@@ -4,11 +4,11 @@
 use super::{ChunkMetadata, ChunkTable, CompressionMethod, DescriptionText, LAYOUT, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, read_bytes};
+use crate::format::extents::Part;
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The first bytes of a container.
 pub(crate) const MAGIC: &[u8; 12] = b"HueDataStore";
 const HEADER: usize = 32;
 /// Bytes of an entry of the file table before its name.
@@ -26,17 +26,14 @@ const LAYER: &[u8; 4] = b"VDS ";
 /// Bytes of a page directory before the file's metadata, and of a chunk's entry before its metadata.
 const DIRECTORY: u64 = 16;
 
-/// An open container.
 pub(crate) struct Container {
     source: Arc<dyn Source>,
     /// A cached reader of tables, which may be anywhere in the file.
     index: Arc<Index>,
-    length: u64,
     /// The version of the container: major and minor.
     pub version: (u32, u32),
     files: Vec<StoredFile>,
-    /// The place of the file table: name, offset and length.
-    file_table: (String, u64, u64),
+    file_table: Part,
 }
 
 /// An entry of the file table, not yet checked. Its numbers are signed in OpenVDS: negative ones are too large here.
@@ -63,7 +60,7 @@ impl Container {
             return Err(FormatError::NotThisFormat("not a VDS: it does not begin as a HueDataStore".into()));
         }
         let mut fields = ByteReader::new("container header", &header);
-        fields.skip(MAGIC.len())?;
+        fields.take(MAGIC.len())?;
         let version = fields.u32()?;
         let version @ (major, minor) = (version >> 16, version & 0xffff);
         if major != 1 {
@@ -82,48 +79,43 @@ impl Container {
         let entries = read_bytes(&*source, WHOLE, table, bytes)?.ok_or(SourceError::Changed)?;
         let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
-        let file_table = ("the file table".to_owned(), table, bytes);
-        Ok(Self { source, index, length, version, files, file_table })
+        let file_table = ("the file table".into(), table, bytes);
+        Ok(Self { source, index, version, files, file_table })
     }
 
     /// Finds the text of the description, preferably the JSON; `None` if the container has none.
     pub(crate) fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
         for (kind, name, is_json) in [(b"JSON", LAYOUT, true), (b"OBJ ", OBJECT, false)] {
-            if let Some(range) = self.only_chunk(kind, name)? {
-                let text = DescriptionText::new(Arc::clone(&self.source), WHOLE.into(), range, is_json);
-                return text.map(Some).map_err(|e| e.of(name));
-            }
+            let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else { continue };
+            // the only chunk of the file
+            let text = || {
+                let (table, _) = self.table(file)?;
+                if table.chunks == 0 {
+                    return Err("it is empty".into());
+                }
+                let (offset, length, _) = table.entry(0, Blocking::Yes)?;
+                let source = Arc::clone(&self.source);
+                DescriptionText { source, object: WHOLE.into(), offset, length, is_json }.checked()
+            };
+            return text().map(Some).map_err(|e: FormatError| e.of(name));
         }
         Ok(None)
     }
 
-    /// Finds the offset and length of the only chunk of a file; `None` if there is no such file.
-    fn only_chunk(&self, kind: &[u8; 4], name: &str) -> Result<Option<(u64, u64)>, FormatError> {
-        let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
-            return Ok(None);
-        };
-        let (table, _) = self.table(file).map_err(|e| e.of(name))?;
-        if table.chunks == 0 {
-            return Err(format!("{name}: it is empty").into());
-        }
-        let (offset, length, _) = table.entry(0, Blocking::Yes).map_err(|e| e.of(name))?;
-        Ok(Some((offset, length)))
-    }
-
-    /// Returns the parts of the container that are no chunks of layers: name, offset and length.
-    pub(crate) fn parts(&self) -> Vec<(String, u64, u64)> {
-        let mut parts = vec![("the header".to_owned(), 0, HEADER as u64), self.file_table.clone()];
+    /// Returns the parts of the container that are no chunks of layers.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let mut parts = vec![("the header".into(), 0, HEADER as u64), self.file_table.clone()];
         for file in &self.files {
             // tables that are damaged are reported elsewhere
             let Ok((table, metadata)) = self.table(file) else { continue };
             let begin = table.pages.saturating_sub(DIRECTORY + metadata.len() as u64);
             let end = table.pages + 8 * table.chunks.div_ceil(table.per_page);
-            parts.push((format!("the page directory of {}", file.name), begin, end - begin));
+            parts.push((format!("the page directory of {}", file.name).into(), begin, end - begin));
             if &file.kind != LAYER
                 && table.chunks > 0
                 && let Ok((offset, length, _)) = table.entry(0, Blocking::Yes)
             {
-                parts.push((file.name.clone(), offset, length));
+                parts.push((file.name.clone().into(), offset, length));
             }
         }
         parts
@@ -135,7 +127,6 @@ impl Container {
         layers.map(|(number, file)| (number, file.name.as_str()))
     }
 
-    /// Opens a stored layer.
     pub(crate) fn layer(&self, number: usize) -> Result<StoredLayer, FormatError> {
         let file = &self.files[number];
         let (table, metadata) = self.table(file)?;
@@ -167,14 +158,13 @@ impl Container {
         }
         let pages = directory.saturating_add(DIRECTORY + file_metadata);
         let end = chunks.div_ceil(per_page).checked_mul(8).and_then(|bytes| pages.checked_add(bytes));
-        if end.is_none_or(|end| end > self.length) {
+        if end.is_none_or(|end| end > self.index.length()) {
             return Err(format!("its page directory at byte {directory} is not within the file").into());
         }
         let mut metadata = vec![0; file_metadata as usize];
         self.index.read(directory + DIRECTORY, &mut metadata, Blocking::Yes)?;
-        let (source, index) = (Arc::clone(&self.source), Arc::clone(&self.index));
-        let length = self.length;
-        Ok((FileTable { source, index, length, pages, per_page, chunk_metadata, chunks }, metadata))
+        let index = Arc::clone(&self.index);
+        Ok((FileTable { index, pages, per_page, chunk_metadata, chunks }, metadata))
     }
 }
 
@@ -183,7 +173,7 @@ impl StoredFile {
     fn parse(entry: &[u8]) -> Result<Self, FormatError> {
         let mut fields = ByteReader::new("file table", entry);
         let (directory, chunks) = (fields.u64()?, fields.u32()?.into());
-        fields.skip(4)?;
+        fields.take(4)?;
         let (per_page, kind) = (fields.u32()?.into(), fields.bytes()?);
         let (chunk_metadata, file_metadata) = (fields.u32()?.into(), fields.u32()?.into());
         let name = fields.rest();
@@ -195,10 +185,7 @@ impl StoredFile {
 
 /// The table of the chunks of one file.
 struct FileTable {
-    source: Arc<dyn Source>,
     index: Arc<Index>,
-    /// Bytes of the container.
-    length: u64,
     /// The offset of the list of index pages.
     pages: u64,
     per_page: u64,
@@ -216,7 +203,7 @@ impl FileTable {
             return Ok((0, 0, ChunkMetadata::default()));
         }
         let size = DIRECTORY + self.chunk_metadata;
-        let at = page.checked_add(chunk % self.per_page * size).filter(|at| *at < self.length);
+        let at = page.checked_add(chunk % self.per_page * size).filter(|at| *at < self.index.length());
         let at = at.ok_or_else(|| damaged(format!("its index page at byte {page} is not within the file")))?;
         let mut entry = [0; DIRECTORY as usize + MAX_METADATA_BYTES as usize];
         let entry = &mut entry[..size as usize];
@@ -226,7 +213,7 @@ impl FileTable {
         })?;
         let mut fields = ByteReader::new("index page", &*entry);
         let (offset, length) = (fields.u64()?, u64::from(fields.u32()?));
-        if offset.checked_add(length).is_none_or(|end| end > self.length) {
+        if offset.checked_add(length).is_none_or(|end| end > self.index.length()) {
             return Err(damaged(format!("its {length} bytes at {offset} are beyond the end of the file")));
         }
         Ok((offset, length, ChunkMetadata::of(&entry[DIRECTORY as usize..])))
@@ -234,10 +221,6 @@ impl FileTable {
 }
 
 impl ChunkTable for FileTable {
-    fn source(&self) -> &dyn Source {
-        &*self.source
-    }
-
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
         let (offset, length, metadata) = self.entry(chunk, blocking)?;
         Ok(Record { metadata, object: WHOLE.into(), offset, length: Some(length) })

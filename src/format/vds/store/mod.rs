@@ -1,5 +1,5 @@
-//! The two containers of a VDS, a single file and a folder of objects: where they have the description, the stored layers
-//! and the tables of their chunks; compression methods, and the metadata of chunks.
+//! The two containers of a VDS, a single file and a folder of objects: where they have the description, the stored
+//! layers and the tables of their chunks; compression methods, and the metadata of chunks.
 
 mod cloud;
 mod cloud_metadata;
@@ -42,7 +42,6 @@ impl CompressionMethod {
         (Self::WaveletNormalizeBlockLossless, "WaveletNormalizeBlockLossless", "wavelet-normalized-lossless"),
     ];
 
-    /// Returns the method with a code.
     pub(crate) fn of_code(code: i32) -> Option<Self> {
         Some(Self::ALL.get(usize::try_from(code).ok()?)?.0)
     }
@@ -58,7 +57,6 @@ impl CompressionMethod {
         !matches!(self, Self::None | Self::Rle | Self::Zip)
     }
 
-    /// Returns the format's own name.
     pub(crate) fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -69,7 +67,6 @@ impl CompressionMethod {
     }
 }
 
-/// The metadata of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChunkMetadata {
     /// A code for chunks without data, else a hash of the data.
@@ -81,13 +78,9 @@ pub(crate) struct ChunkMetadata {
 /// The content of a chunk, as its metadata says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
-    /// It was never written.
     Unwritten,
-    /// All samples are NoValue.
     NoValue,
-    /// All samples have this value.
     Constant(f32),
-    /// The chunk has stored bytes.
     Stored,
 }
 
@@ -124,9 +117,6 @@ pub(crate) struct Record {
 
 /// The table of the chunks of one layer.
 pub(crate) trait ChunkTable: Send + Sync {
-    /// Returns the source of the chunks' bytes.
-    fn source(&self) -> &dyn Source;
-
     /// Returns the record of a chunk, whose number must be below the layer's number of chunks.
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError>;
 
@@ -148,9 +138,7 @@ pub(crate) trait ChunkTable: Send + Sync {
 
     /// Returns the next chunks from `chunk` on, all below `total`, that may have been written. Those before them were
     /// not. May wait.
-    fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
-        Ok(chunk..total)
-    }
+    fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError>;
 
     /// Visits the offset and the length of each part of the table that lies among the chunks. May wait.
     fn visit_pages(&self, _visit: &mut dyn FnMut(u64, u64)) -> Result<(), FormatError> {
@@ -183,23 +171,18 @@ pub(crate) struct DescriptionText {
 }
 
 impl DescriptionText {
-    /// Describes the text in `length` bytes of an object, from `offset` on.
-    pub(crate) fn new(
-        source: Arc<dyn Source>,
-        object: ObjectName,
-        (offset, length): (u64, u64),
-        is_json: bool,
-    ) -> Result<Self, FormatError> {
-        if length > MAX_DESCRIPTION_BYTES {
-            return Err(format!("its description claims {length} bytes").into());
+    /// Returns it, unless the text is too long.
+    fn checked(self) -> Result<Self, FormatError> {
+        match self.length {
+            ..=MAX_DESCRIPTION_BYTES => Ok(self),
+            length => Err(format!("its description claims {length} bytes").into()),
         }
-        Ok(Self { source, object, offset, length, is_json })
     }
 
     /// Reads and parses the text. May wait.
     pub(crate) fn read(&self) -> Result<Description, FormatError> {
         let text = read_bytes(&*self.source, &self.object, self.offset, self.length)?;
-        let text = text.ok_or_else(|| format!("{} is not there", self.object))?;
+        let text = text.ok_or_else(|| format!("{} is not there", &*self.object))?;
         self.source.check_unchanged()?;
         let parse = if self.is_json { description::from_json } else { description::from_object };
         Ok(parse(&text).map_err(|why| format!("bad layout: {why}"))?)

@@ -25,9 +25,7 @@ pub(super) struct Scale {
 pub(super) enum Duplicates {
     /// No position is listed twice.
     None,
-    /// The last value.
     LastWins,
-    /// The first value that is not zero.
     FirstNonZeroWins,
 }
 

@@ -1,27 +1,23 @@
 //! The rows that come from the transform: corrections, and conversion to the stored type.
 
 use super::residual::{Residual, State, Table};
-use super::{ChunkPart, Expected, Sample, grow_to, past_end};
+use super::{Expected, NO_VALUE, ZERO_RUNS, grow_to, past_end};
 use crate::format::bytes::{ByteReader, f32_values};
+use crate::volume::Dtype;
 
 /// The corrections of reconstructed rows, in the order of the fields from `no_value` on.
 pub(super) struct RowCorrections<'a> {
     /// Rows in a plane.
     pub height: usize,
-    /// Rows that were corrected.
     pub rows: usize,
-    /// The mask of NoValue samples.
     pub no_value: Option<NoValueRuns<'a>>,
-    /// The block normals.
     pub normals: Option<Normals<'a>>,
     /// The number of leading zeros of each row; empty if the chunk has no counts.
     pub zero_runs: &'a [u16],
-    /// The residual that makes samples exact.
     pub residual: Option<Residual<'a>>,
 }
 
 impl RowCorrections<'_> {
-    /// Corrects the next row.
     pub(crate) fn row(&mut self, row: &mut [f32]) -> Result<(), String> {
         if let Some(runs) = &mut self.no_value {
             runs.apply(row)?;
@@ -41,20 +37,11 @@ impl RowCorrections<'_> {
     }
 }
 
-/// How reconstructed floats become stored samples.
+/// How reconstructed floats become stored samples. Codes are (value - offset) * scale, rounded and clamped.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SampleEncoder {
-    /// Unchanged.
-    F32,
-    /// Codes of one byte.
-    U8(Codes),
-    /// Codes of two bytes.
-    U16(Codes),
-}
-
-/// The conversion of floats to codes: (value - offset) * scale, rounded and clamped.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Codes {
+pub(super) struct SampleEncoder {
+    /// The type of samples: float32, which are unchanged, or codes as uint8 or uint16.
+    dtype: Dtype,
     /// The real value of code 0.
     offset: f32,
     /// Codes in a step of 1.
@@ -65,16 +52,16 @@ pub(super) struct Codes {
     no_value: Option<f32>,
 }
 
-impl Codes {
-    fn new(expected: &Expected, integer: bool, max_code: u16) -> Self {
-        let no_value = expected.no_value;
+impl SampleEncoder {
+    /// Creates the conversion to the expected type. The reconstructed floats are codes already if the chunk is
+    /// `integer`, else real values.
+    pub(crate) fn new(expected: &Expected, integer: bool) -> Self {
+        let Expected { dtype, no_value, offset: low, .. } = *expected;
+        let max_code = if dtype == Dtype::UInt8 { u8::MAX.into() } else { u16::MAX };
         let most = f32::from(if no_value.is_some() { max_code - 1 } else { max_code });
-        if integer {
-            return Self { offset: 0.0, scale: 1.0, most, no_value };
-        }
-        let low = expected.offset;
         let high = expected.scale * most + low;
-        Self { offset: low, scale: most / (high - low), most, no_value }
+        let (offset, scale) = if integer { (0.0, 1.0) } else { (low, most / (high - low)) };
+        Self { dtype, offset, scale, most, no_value }
     }
 
     #[inline(always)]
@@ -87,35 +74,22 @@ impl Codes {
             _ => code,
         }
     }
-}
 
-impl SampleEncoder {
-    /// Creates the conversion to the expected type. The reconstructed floats are codes already if the chunk is
-    /// `integer`, else real values.
-    pub(crate) fn new(expected: &Expected, integer: bool) -> Self {
-        match expected.sample {
-            Sample::F32 => Self::F32,
-            Sample::U8 => Self::U8(Codes::new(expected, integer, u8::MAX.into())),
-            Sample::U16 => Self::U16(Codes::new(expected, integer, u16::MAX)),
-        }
-    }
-
-    /// Converts a row.
     pub(crate) fn row(&self, row: &[f32], out: &mut [u8]) {
-        match self {
-            Self::F32 => {
+        match self.dtype {
+            Dtype::UInt8 => {
+                for (out, sample) in out.iter_mut().zip(row) {
+                    *out = self.code(*sample, 255) as u8;
+                }
+            }
+            Dtype::UInt16 => {
+                for (out, sample) in out.as_chunks_mut::<2>().0.iter_mut().zip(row) {
+                    *out = self.code(*sample, 65_535).to_le_bytes();
+                }
+            }
+            _ => {
                 for (out, sample) in out.as_chunks_mut::<4>().0.iter_mut().zip(row) {
                     *out = sample.to_le_bytes();
-                }
-            }
-            Self::U8(codes) => {
-                for (out, sample) in out.iter_mut().zip(row) {
-                    *out = codes.code(*sample, 255) as u8;
-                }
-            }
-            Self::U16(codes) => {
-                for (out, sample) in out.as_chunks_mut::<2>().0.iter_mut().zip(row) {
-                    *out = codes.code(*sample, 65_535).to_le_bytes();
                 }
             }
         }
@@ -165,7 +139,7 @@ impl<'a> NoValueRuns<'a> {
     /// Reads a run. Its first byte has the bit, the number of further bytes (2 bits) and the low 5 bits of the length;
     /// each further byte has 8 more bits of the length.
     fn next_run(&mut self) -> Result<(), String> {
-        let past = || past_end(ChunkPart::NoValue);
+        let past = || past_end(NO_VALUE);
         let (first, rest) = self.codes.split_first().ok_or_else(past)?;
         let (more, rest) = rest.split_at_checked(usize::from(first >> 1 & 3)).ok_or_else(past)?;
         self.set = first & 1 != 0;
@@ -300,11 +274,9 @@ pub(super) fn read_zero_runs(
     grow_to(counts, rows);
     let (column, counts) = (&mut column[..rows], &mut counts[..rows]);
     counts.fill(0);
-    let mut reader = ByteReader::new(ChunkPart::ZeroRuns, coded);
-    for shift in [0, 8] {
-        if shift == 8 && size[0] < LONG {
-            break;
-        }
+    let mut reader = ByteReader::new(ZERO_RUNS, coded);
+    let shifts: &[u32] = if size[0] < LONG { &[0] } else { &[0, 8] };
+    for shift in shifts {
         read_column(&mut reader, table, column)?;
         for (count, byte) in counts.iter_mut().zip(column.iter()) {
             *count |= u16::from(*byte) << shift;
@@ -314,8 +286,8 @@ pub(super) fn read_zero_runs(
 }
 
 /// Decodes one byte of every count.
-fn read_column(reader: &mut ByteReader<'_, ChunkPart>, table: &mut Table, column: &mut [u8]) -> Result<(), String> {
-    let part = ChunkPart::ZeroRuns;
+fn read_column(reader: &mut ByteReader<'_>, table: &mut Table, column: &mut [u8]) -> Result<(), String> {
+    let part = ZERO_RUNS;
     match reader.i32()? {
         0 => column.fill(reader.i32()? as u8),
         ..0 => column.copy_from_slice(reader.take(column.len())?),

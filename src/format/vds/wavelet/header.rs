@@ -1,7 +1,8 @@
 //! The header of a chunk, and where each of its parts lies.
 
-use super::{ChunkPart, Expected, Sample, no_length};
+use super::{Expected, NO_VALUE, STREAM, ZERO_RUNS, no_length};
 use crate::format::bytes::ByteReader;
+use crate::volume::Dtype;
 
 /// Bytes in front of the first part.
 const HEADER: usize = 24;
@@ -34,7 +35,6 @@ pub(super) struct Coding {
     pub gain: bool,
 }
 
-/// The parts of a chunk.
 #[derive(Default)]
 pub(super) struct ChunkParts<'a> {
     pub coding: Coding,
@@ -48,7 +48,6 @@ pub(super) struct ChunkParts<'a> {
     pub normals: &'a [u8],
     /// The finest and the coarsest threshold.
     pub thresholds: [f32; 2],
-    /// The bit-plane stream.
     pub stream: &'a [u8],
     /// The residual's four coded planes, if the chunk has them and they are wanted.
     pub residual: Option<&'a [u8]>,
@@ -58,8 +57,9 @@ impl<'a> ChunkParts<'a> {
     /// Splits a chunk into its parts. With `prefix` the end of the chunk may be missing, and the residual is not
     /// wanted.
     pub(crate) fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, String> {
-        let mut reader = ByteReader::new(ChunkPart::Header, chunk);
-        let (version, total, announced, flags) = (reader.i32()?, reader.i32()?, reader.i32s::<3>()?, reader.u32()?);
+        let mut reader = ByteReader::new("the header", chunk);
+        let (version, total, announced, flags) =
+            (reader.i32()?, reader.i32()?, reader.several::<_, 3>(ByteReader::i32)?, reader.u32()?);
         if !VERSIONS.contains(&version) {
             return Err(format!("wavelet version {version} is not known (671 to 673 are)"));
         }
@@ -72,10 +72,10 @@ impl<'a> ChunkParts<'a> {
         let dims = (flags & 0xff) as usize;
         let flags = flags >> 8;
         let integer = flags & INTEGER != 0;
-        let fits = match expected.sample {
-            Sample::F32 => !integer,
-            Sample::U8 => !integer || flags & WIDE == 0,
-            Sample::U16 => !integer || flags & WIDE != 0,
+        let fits = match expected.dtype {
+            Dtype::UInt8 => !integer || flags & WIDE == 0,
+            Dtype::UInt16 => !integer || flags & WIDE != 0,
+            _ => !integer,
         };
         if !(1..=3).contains(&dims) || flags > 15 || !fits {
             return Err(format!("the flags {:#x} do not fit the sample format", flags << 8 | dims as u32));
@@ -95,40 +95,35 @@ impl<'a> ChunkParts<'a> {
         Ok(parts)
     }
 
-    fn read_rest(
-        &mut self,
-        mut reader: ByteReader<'a, ChunkPart>,
-        normalized: bool,
-        residual: bool,
-    ) -> Result<(), String> {
-        reader.enter(ChunkPart::ZeroRuns);
+    fn read_rest(&mut self, mut reader: ByteReader<'a>, normalized: bool, residual: bool) -> Result<(), String> {
+        reader.enter(ZERO_RUNS);
         // this length includes its own four bytes
         let length = reader.i32()?;
         let bytes = usize::try_from(length).ok().and_then(|z| z.checked_sub(4));
-        let bytes = bytes.ok_or_else(|| no_length(ChunkPart::ZeroRuns, length))?;
+        let bytes = bytes.ok_or_else(|| no_length(ZERO_RUNS, length))?;
         self.zero_runs = reader.take(bytes)?;
         reader.align(4);
 
-        reader.enter(ChunkPart::NoValue);
+        reader.enter(NO_VALUE);
         let length = reader.i32()?;
         if length != -1 {
-            let bytes = usize::try_from(length).map_err(|_| no_length(ChunkPart::NoValue, length))?;
+            let bytes = usize::try_from(length).map_err(|_| no_length(NO_VALUE, length))?;
             self.no_value = Some((reader.f32()?, reader.take(bytes)?));
             reader.align(4);
         }
 
         if normalized {
-            reader.enter(ChunkPart::Normals);
+            reader.enter("the block normals");
             let blocks: usize = self.coding.size.iter().map(|s| s.div_ceil(8)).product();
             self.normals = reader.take(4 * blocks)?;
         }
 
-        reader.enter(ChunkPart::Thresholds);
-        self.thresholds = reader.f32s()?;
+        reader.enter("the thresholds");
+        self.thresholds = reader.several(ByteReader::f32)?;
         let length = reader.i32()?;
-        let bytes = usize::try_from(length).map_err(|_| no_length(ChunkPart::Stream, length))?;
+        let bytes = usize::try_from(length).map_err(|_| no_length(STREAM, length))?;
         if residual {
-            reader.enter(ChunkPart::Stream);
+            reader.enter(STREAM);
             self.stream = reader.take(bytes)?;
             reader.align(4);
             self.residual = Some(reader.rest());

@@ -28,8 +28,6 @@ mod transform;
 mod tree;
 mod walk;
 
-use std::fmt;
-
 use bit_planes::{CoefficientArray, Duplicates, Scale};
 use corrections::{NoValueRuns, Normals, RowCorrections, SampleEncoder, read_zero_runs};
 use header::ChunkParts;
@@ -37,118 +35,48 @@ use residual::{Planes, Residual};
 use transform::{Lifting, TransformBuffers};
 pub(crate) use tree::MAX_SIDE;
 use tree::{Bands, TreeLinks, has, subsets};
-use walk::{Counts, EntryLists, MAX_REPEATS};
+use walk::{COUNTED_LEVELS, EntryLists, MAX_REPEATS};
 
 use crate::format::bytes::{ByteReader, PastEnd, f32_values};
 use crate::sync::Mutex;
-
-/// The types of samples that wavelet chunks can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sample {
-    /// 32-bit floats.
-    F32,
-    /// Codes of one byte.
-    U8,
-    /// Codes of two bytes.
-    U16,
-}
-
-impl Sample {
-    /// Returns the bytes of one sample.
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::U16 => 2,
-            Self::F32 => 4,
-        }
-    }
-}
+use crate::volume::Dtype;
 
 /// The properties that a chunk must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Expected {
     /// Samples along X, Y and Z, of which X is the fastest.
     pub size: [usize; 3],
-    /// The type of the samples.
-    pub sample: Sample,
-    /// The channel's NoValue, if it has one.
+    /// The type of the samples: float32, or codes as uint8 or uint16.
+    pub dtype: Dtype,
     pub no_value: Option<f32>,
     /// The factor of codes: the real value is code * scale + offset.
     pub scale: f32,
     /// The real value of code 0.
     pub offset: f32,
-    /// The method is one of the NormalizeBlock methods.
     pub normalized: bool,
-    /// The method is one of the lossless methods.
     pub lossless: bool,
 }
 
-/// A part of a chunk, named in error messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChunkPart {
-    /// The first 24 bytes.
-    Header,
-    /// The counts of leading zeros.
-    ZeroRuns,
-    /// The runs of NoValue samples.
-    NoValue,
-    /// The factors of the NormalizeBlock methods.
-    Normals,
-    /// The two thresholds, and the stream's length.
-    Thresholds,
-    /// The bit-plane stream as a whole.
-    Stream,
-    /// The counts of entries before the tree.
-    Counts,
-    /// The coefficients that the stream has as plain floats.
-    Coarse,
-    /// The tree bits of a level.
-    Tree(u8),
-    /// The bit planes and signs of a level.
-    Values(u8),
-    /// The sizes of the residual's planes.
-    Residual,
-    /// One plane of the residual.
-    Plane(u8),
-}
+// The parts of a chunk that several files name in errors.
+const ZERO_RUNS: &str = "the zero runs";
+const NO_VALUE: &str = "the NoValue runs";
+const STREAM: &str = "the bit-plane stream";
 
-impl fmt::Display for ChunkPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header => f.write_str("the header"),
-            Self::ZeroRuns => f.write_str("the zero runs"),
-            Self::NoValue => f.write_str("the NoValue runs"),
-            Self::Normals => f.write_str("the block normals"),
-            Self::Thresholds => f.write_str("the thresholds"),
-            Self::Stream => f.write_str("the bit-plane stream"),
-            Self::Counts => f.write_str("the counts of entries"),
-            Self::Coarse => f.write_str("the coarse coefficients"),
-            Self::Tree(level) => write!(f, "the tree of level {level}"),
-            Self::Values(level) => write!(f, "the values of level {level}"),
-            Self::Residual => f.write_str("the head of the residual"),
-            Self::Plane(plane) => write!(f, "residual plane {plane}"),
-        }
+impl From<PastEnd> for String {
+    fn from(PastEnd(part): PastEnd) -> Self {
+        past_end(part)
     }
 }
 
-impl From<PastEnd<ChunkPart>> for String {
-    fn from(error: PastEnd<ChunkPart>) -> Self {
-        past_end(error.part)
-    }
-}
-
-/// Returns the error of data that end inside a part.
-fn past_end(part: ChunkPart) -> String {
+fn past_end(part: &str) -> String {
     format!("the data ends within {part}")
 }
 
-/// Returns the error of a part with an impossible length.
-fn no_length(part: ChunkPart, length: i32) -> String {
+fn no_length(part: &str, length: i32) -> String {
     format!("{length} is no length for {part}")
 }
 
-/// Returns the error of a damaged entropy coded part.
-fn no_fse(part: ChunkPart, why: &str) -> String {
+fn no_fse(part: &str, why: &str) -> String {
     format!("{part}: no valid FSE block, {why}")
 }
 
@@ -178,7 +106,7 @@ pub(crate) fn decode(
     scratch: &mut Scratch,
     out: &mut [u8],
 ) -> Result<(), String> {
-    let bytes = expected.sample.bytes();
+    let bytes = expected.dtype.size();
     let samples =
         expected.size.iter().try_fold(1usize, |n, s| n.checked_mul(*s).filter(|_| (1..=MAX_SIDE).contains(s)));
     if samples.and_then(|s| s.checked_mul(bytes)) != Some(out.len()) {
@@ -218,8 +146,10 @@ fn reconstruct(
     coefficients.fill(0.0);
 
     let highest = highest_level(parts.thresholds)?;
-    let mut stream = ByteReader::new(ChunkPart::Counts, parts.stream);
-    let counts = Counts::read(&mut stream, links.all_plain)?;
+    let mut stream = ByteReader::new("the counts of entries", parts.stream);
+    // without singles there are no counts of them
+    let blocks = stream.several(ByteReader::i32)?;
+    let counts = [blocks, if links.all_plain { [0; COUNTED_LEVELS] } else { stream.several(ByteReader::i32)? }];
     read_coarse(&mut stream, &links.bands, coefficients)?;
     let lowest = level.unwrap_or(0).min(ADAPTIVE_LEVELS - 1);
     let mut target = CoefficientArray { samples: coefficients, size: coding.size, duplicates: Duplicates::None };
@@ -237,7 +167,7 @@ fn reconstruct(
         bit_planes::write(parts.stream, links, lists, scale, &mut target);
     }
 
-    let has_zeros = read_zero_runs(parts.zero_runs, coding.size, planes.table(), column, zero_runs)?;
+    let has_zeros = read_zero_runs(parts.zero_runs, coding.size, &mut planes.tables[0], column, zero_runs)?;
     let mut corrections = RowCorrections {
         height,
         rows: 0,
@@ -271,9 +201,8 @@ fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, String> {
 
 /// Reads the coefficients of the coarsest subbands, which are not children of any node: the stream has them as plain
 /// floats.
-fn read_coarse(stream: &mut ByteReader<'_, ChunkPart>, bands: &Bands, coefficients: &mut [f32]) -> Result<(), String> {
-    stream.enter(ChunkPart::Coarse);
-    let step = bands.coarse();
+fn read_coarse(stream: &mut ByteReader<'_>, bands: &Bands, coefficients: &mut [f32]) -> Result<(), String> {
+    stream.enter("the coarse coefficients");
     let [width, height, _] = bands.size[0];
     let mut put = |from: [usize; 3], to: [usize; 3]| {
         for z in from[2]..to[2] {
@@ -289,6 +218,7 @@ fn read_coarse(stream: &mut ByteReader<'_, ChunkPart>, bands: &Bands, coefficien
         return put([0; 3], bands.size[0]);
     }
     put([0; 3], bands.size[bands.steps])?;
+    let step = bands.steps - 1;
     for sector in subsets(bands.mask[step]) {
         let (from, to) = bands.sector(step, sector);
         put(from, to)?;
@@ -318,7 +248,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Returns the bytes that are allocated.
     pub(crate) fn bytes(&self) -> usize {
         let floats = self.coefficients.capacity() + self.normals.capacity() + self.buffers.floats();
         4 * floats
@@ -361,8 +290,8 @@ fn grow_to<T: Copy + Default>(items: &mut Vec<T>, count: usize) {
 /// The most bytes that the pool keeps while no decoder is running.
 const MAX_IDLE_BYTES: usize = 40 << 20;
 
-/// Scratch memory that decoders share, so that each chunk does not allocate its own: how many are in use, and the others.
-/// There are never more than decoders have run at a time.
+/// Scratch memory that decoders share, so that each chunk does not allocate its own: how many are in use, and the
+/// others. There are never more than decoders have run at a time.
 static POOL: Mutex<(usize, Vec<Scratch>)> = Mutex::new((0, Vec::new()));
 
 /// Calls `decode` with scratch memory from the pool.

@@ -1,22 +1,24 @@
 //! The residual of the lossless methods: the reconstructed samples XORed with it are exact. It has four planes, one for
 //! each byte of a sample.
 //!
-//! Its planes are coded by finite state entropy (FSE, a tANS coder) of bytes, in an early form of the library that has no
-//! block headers.
+//! Its planes are coded by finite state entropy (FSE, a tANS coder) of bytes, in an early form of the library that has
+//! no block headers.
 
-use super::{ChunkPart, grow_to, no_fse, no_length, past_end};
+use super::{grow_to, no_fse, no_length, past_end};
 use crate::format::bytes::ByteReader;
 
 /// Bytes of a plane that are decoded at a time.
 const BLOCK: usize = 4096;
 
-/// How a plane is stored.
+// The names of the parts in errors.
+const RESIDUAL: &str = "the head of the residual";
+const PLANES: [&str; 4] = ["residual plane 0", "residual plane 1", "residual plane 2", "residual plane 3"];
+
 #[derive(Clone, Copy, Debug, Default)]
 enum PlaneCoding<'a> {
     /// All bytes are the same.
     #[default]
     Same,
-    /// The bytes themselves.
     Raw(&'a [u8]),
     /// FSE: the coded bits, and the decoder's state.
     Fse(&'a [u8], State),
@@ -25,21 +27,15 @@ enum PlaneCoding<'a> {
 /// The decoding tables and decoded blocks of the four planes, used again for the next chunk.
 #[derive(Debug, Default)]
 pub(super) struct Planes {
-    tables: [Table; 4],
+    /// The first one serves entropy coded data that are decoded before the residual, too.
+    pub tables: [Table; 4],
     blocks: [Vec<u8>; 4],
 }
 
 impl Planes {
-    /// Returns the bytes of allocated memory.
     pub(crate) fn bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Vec::capacity).sum();
-        blocks + self.tables.iter().map(Table::bytes).sum::<usize>()
-    }
-
-    /// Returns a table, for entropy coded data that are decoded before the residual.
-    pub(crate) fn table(&mut self) -> &mut Table {
-        let [table, ..] = &mut self.tables;
-        table
+        blocks + self.tables.iter().map(|table| 4 * table.states.capacity()).sum::<usize>()
     }
 }
 
@@ -58,12 +54,12 @@ pub(super) struct Residual<'a> {
 impl<'a> Residual<'a> {
     /// Reads the planes' sizes and tables, for a chunk of `samples` samples.
     pub(crate) fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, String> {
-        let mut reader = ByteReader::new(ChunkPart::Residual, coded);
-        reader.skip(4)?;
-        let sizes = reader.i32s::<4>()?;
+        let mut reader = ByteReader::new(RESIDUAL, coded);
+        reader.take(4)?;
+        let sizes = reader.several::<_, 4>(ByteReader::i32)?;
         let mut codings = [PlaneCoding::Same; 4];
         for (k, size) in sizes.into_iter().enumerate() {
-            let part = ChunkPart::Plane(k as u8);
+            let part = PLANES[k];
             reader.enter(part);
             grow_to(&mut planes.blocks[k], BLOCK);
             codings[k] = match size {
@@ -87,7 +83,6 @@ impl<'a> Residual<'a> {
         Ok(Self { planes, codings, samples, used: 0, filled: 0 })
     }
 
-    /// Corrects the next row.
     pub(crate) fn apply(&mut self, mut row: &mut [f32]) -> Result<(), String> {
         while !row.is_empty() {
             if self.used == self.filled {
@@ -95,7 +90,7 @@ impl<'a> Residual<'a> {
             }
             let count = row.len().min(self.filled - self.used);
             if count == 0 {
-                return Err(past_end(ChunkPart::Residual));
+                return Err(past_end(RESIDUAL));
             }
             let (here, rest) = row.split_at_mut(count);
             let [a, b, c, d] = self.planes.blocks.each_ref().map(|block| &block[self.used..][..count]);
@@ -116,7 +111,7 @@ impl<'a> Residual<'a> {
         // the entropy coded planes are decoded interleaved as far as that goes, then each to the end of its block
         let done = decode_planes_interleaved(&mut self.codings, self.planes, count);
         for (k, coding) in self.codings.iter_mut().enumerate() {
-            let (block, part) = (&mut self.planes.blocks[k][..count], ChunkPart::Plane(k as u8));
+            let (block, part) = (&mut self.planes.blocks[k][..count], PLANES[k]);
             match coding {
                 PlaneCoding::Same => {}
                 PlaneCoding::Raw(bytes) => {
@@ -170,13 +165,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Returns the bytes of allocated memory.
-    pub(crate) fn bytes(&self) -> usize {
-        4 * self.states.capacity()
-    }
-
     /// Builds the table from the counts at the beginning of a block; returns the coded bits behind them.
-    pub(crate) fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], String> {
+    pub(crate) fn read<'a>(&mut self, block: &'a [u8], part: &str) -> Result<&'a [u8], String> {
         let mut counts = [0i16; 256];
         let (log, bytes) = read_counts(block, &mut counts).map_err(|why| no_fse(part, why))?;
         self.build(log, &counts).map_err(|why| no_fse(part, why))?;
@@ -298,7 +288,7 @@ pub(super) struct State {
 
 impl State {
     /// Creates the state before the first symbol of a block.
-    pub(crate) fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, String> {
+    pub(crate) fn new(table: &Table, bits: &[u8], part: &str) -> Result<Self, String> {
         let last = bits.last().copied().unwrap_or(0);
         if last == 0 {
             return Err(no_fse(part, "it does not end in a stop bit"));
@@ -323,13 +313,8 @@ impl State {
         (here & ((1 << (count as usize - missing)) - 1)) << missing
     }
 
-    /// Returns whether four symbols can be decoded without a check of the bits that are left.
-    fn has_four(&self) -> bool {
-        self.ended == 0 && self.left >= 64
-    }
-
     /// Decodes as many symbols as fit into `out`.
-    pub(crate) fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: ChunkPart) -> Result<(), String> {
+    pub(crate) fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: &str) -> Result<(), String> {
         let done = decode_interleaved([FseStream { state: self, table, bits, out }]);
         for symbol in &mut out[done..] {
             if self.ended == 2 {
@@ -348,7 +333,7 @@ impl State {
     }
 
     /// Checks that the block has no further symbols.
-    pub(crate) fn finish(&self, part: ChunkPart) -> Result<(), String> {
+    pub(crate) fn finish(&self, part: &str) -> Result<(), String> {
         if self.ended == 2 { Ok(()) } else { Err(no_fse(part, "it is too long")) }
     }
 }
@@ -371,7 +356,8 @@ pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]
     let mut left: [usize; N] = std::array::from_fn(|n| streams[n].state.left);
     let tables: [&[u32; 1 << MAX_LOG]; N] =
         std::array::from_fn(|n| streams[n].table.states.first_chunk().unwrap_or(&[0; 1 << MAX_LOG]));
-    if streams.iter().any(|s| !s.state.has_four()) {
+    // the loop takes four symbols without a check of the bits that are left
+    if streams.iter().any(|s| s.state.ended != 0 || s.state.left < 64) {
         return 0;
     }
     // four symbols take no more than 48 bits
@@ -418,13 +404,13 @@ mod tests {
 
     fn decoded(block: &[u8], count: usize, step: usize) -> Result<Vec<u8>, String> {
         let mut table = Table::default();
-        let bits = table.read(block, ChunkPart::ZeroRuns)?;
-        let mut state = State::new(&table, bits, ChunkPart::ZeroRuns)?;
+        let bits = table.read(block, "the zero runs")?;
+        let mut state = State::new(&table, bits, "the zero runs")?;
         let mut out = vec![0; count];
         for part in out.chunks_mut(step) {
-            state.fill(&table, bits, part, ChunkPart::ZeroRuns)?;
+            state.fill(&table, bits, part, "the zero runs")?;
         }
-        state.finish(ChunkPart::ZeroRuns)?;
+        state.finish("the zero runs")?;
         Ok(out)
     }
 

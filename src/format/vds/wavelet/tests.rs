@@ -30,10 +30,10 @@ fn cases() -> Vec<Case> {
             chunk: std::fs::read(folder.join(format!("{name}.chunk"))).unwrap(),
             expected: Expected {
                 size: std::array::from_fn(|_| numbers.next().unwrap()),
-                sample: match of["sample"].as_str() {
-                    Some("F32") => Sample::F32,
-                    Some("U8") => Sample::U8,
-                    _ => Sample::U16,
+                dtype: match of["sample"].as_str() {
+                    Some("F32") => Dtype::Float32,
+                    Some("U8") => Dtype::UInt8,
+                    _ => Dtype::UInt16,
                 },
                 no_value: of["no_value"].as_f64().map(|v| v as f32),
                 scale: float("scale"),
@@ -56,7 +56,7 @@ fn cases() -> Vec<Case> {
 
 fn decoded(chunk: &[u8], expected: &Expected, level: Option<u8>, scratch: &mut Scratch) -> Result<Vec<u8>, String> {
     // the buffer's old content must not matter
-    let mut out = vec![0xa5; expected.size.iter().product::<usize>() * expected.sample.bytes()];
+    let mut out = vec![0xa5; expected.size.iter().product::<usize>() * expected.dtype.size()];
     decode(chunk, expected, level, scratch, &mut out).map(|()| out)
 }
 
@@ -142,7 +142,7 @@ fn headers_that_do_not_fit_are_refused() {
         |error: String| error.starts_with("the flags 0x") && error.ends_with(" do not fit the sample format");
     assert!([0, 4].iter().all(|dims| is_of_flags(error(20, *dims))));
     assert!([11, 19].iter().all(|flags| is_of_flags(error(21, *flags))));
-    let other = Expected { sample: Sample::F32, ..case.expected };
+    let other = Expected { dtype: Dtype::Float32, ..case.expected };
     assert!(decoded(&case.chunk, &other, None, &mut Scratch::default()).is_err_and(is_of_flags));
     let mut out = vec![0; 20 * 18 * 17 + 1];
     let request = decode(&case.chunk, &case.expected, None, &mut Scratch::default(), &mut out);
@@ -247,14 +247,14 @@ mod reference {
         )
     }
 
-    fn expected(sample: Sample, lossless: bool) -> Expected {
+    fn expected(dtype: Dtype, lossless: bool) -> Expected {
         let span = 2.0 * 0.078_838_12f32;
-        let scale = match sample {
-            Sample::F32 => 1.0,
-            Sample::U8 => span / 255.0,
-            Sample::U16 => span / 65_535.0,
+        let scale = match dtype {
+            Dtype::Float32 => 1.0,
+            Dtype::UInt8 => span / 255.0,
+            _ => span / 65_535.0,
         };
-        Expected { size: [100; 3], sample, no_value: None, scale, offset: -span / 2.0, normalized: false, lossless }
+        Expected { size: [100; 3], dtype, no_value: None, scale, offset: -span / 2.0, normalized: false, lossless }
     }
 
     /// Returns the CRCs of the reconstructed floats, and of the samples.
@@ -266,7 +266,7 @@ mod reference {
             floats.extend(row.iter().flat_map(|v| v.to_le_bytes()))
         })
         .unwrap();
-        let mut out = vec![0; expected.size.iter().product::<usize>() * expected.sample.bytes()];
+        let mut out = vec![0; expected.size.iter().product::<usize>() * expected.dtype.size()];
         decode(chunk, expected, level, &mut scratch, &mut out).unwrap();
         [crc(&floats), crc(&out)]
     }
@@ -274,15 +274,15 @@ mod reference {
     #[test]
     #[ignore = "needs the reference library's test chunks"]
     fn the_best_quality_equals_the_uncompressed_chunk() {
-        let f32_ = expected(Sample::F32, true);
+        let f32_ = expected(Dtype::Float32, true);
         let no_value = Expected { size: [28, 32, 32], no_value: Some(44.5), ..f32_ };
         let cases = [
             ("CompressionMethod_WaveletLossless", "CompressionMethod_None", f32_),
             ("CompressionMethod_WaveletLossless_1_6", "CompressionMethod_None", f32_),
-            ("U8.CompressionMethod_WaveletLossless", "U8.CompressionMethod_None", expected(Sample::U8, true)),
-            ("U8.CompressionMethod_WaveletLossless_1_6", "U8.CompressionMethod_None", expected(Sample::U8, true)),
-            ("U16.CompressionMethod_WaveletLossless", "U16.CompressionMethod_None", expected(Sample::U16, true)),
-            ("U16.CompressionMethod_WaveletLossless_1_6", "U16.CompressionMethod_None", expected(Sample::U16, true)),
+            ("U8.CompressionMethod_WaveletLossless", "U8.CompressionMethod_None", expected(Dtype::UInt8, true)),
+            ("U8.CompressionMethod_WaveletLossless_1_6", "U8.CompressionMethod_None", expected(Dtype::UInt8, true)),
+            ("U16.CompressionMethod_WaveletLossless", "U16.CompressionMethod_None", expected(Dtype::UInt16, true)),
+            ("U16.CompressionMethod_WaveletLossless_1_6", "U16.CompressionMethod_None", expected(Dtype::UInt16, true)),
             (
                 "1082.CompressionMethod_WaveletLossless",
                 "1082.CompressionMethod_None",
@@ -313,26 +313,26 @@ mod reference {
     #[ignore = "needs the reference library's test chunks"]
     fn lower_levels_have_known_crcs() {
         let chunk = |name: &str| std::fs::read(folder().join(format!("chunk.{name}"))).unwrap();
-        let f32_ = expected(Sample::F32, true);
+        let f32_ = expected(Dtype::Float32, true);
         for suffix in ["", "_1_6"] {
             let lossy = chunk(&format!("CompressionMethod_Wavelet{suffix}"));
             for (level, crc) in [(0, 0x5b14_d56b), (1, 0xed1f_40d5), (3, 0x76b7_c723)] {
-                assert_eq!(crcs(&lossy, &expected(Sample::F32, false), Some(level)), [crc; 2], "{level}");
+                assert_eq!(crcs(&lossy, &expected(Dtype::Float32, false), Some(level)), [crc; 2], "{level}");
             }
             let lossless = chunk(&format!("CompressionMethod_WaveletLossless{suffix}"));
             for (level, crc) in [(0, 0x7eb1_5489), (3, 0xebbc_0d87)] {
                 assert_eq!(crcs(&lossless, &f32_, Some(level)), [crc; 2], "{level}");
             }
             let u16_ = chunk(&format!("U16.CompressionMethod_Wavelet{suffix}"));
-            assert_eq!(crcs(&u16_, &expected(Sample::U16, false), None), [0x6fde_b410, 0xcf14_8b14]);
+            assert_eq!(crcs(&u16_, &expected(Dtype::UInt16, false), None), [0x6fde_b410, 0xcf14_8b14]);
             let u16_ = chunk(&format!("U16.CompressionMethod_WaveletLossless{suffix}"));
-            assert_eq!(crcs(&u16_, &expected(Sample::U16, true), Some(0)), [0x05d3_f686, 0x690d_1083]);
-            assert_eq!(crcs(&u16_, &expected(Sample::U16, true), Some(3)), [0xb587_7fbd, 0xd316_1301]);
+            assert_eq!(crcs(&u16_, &expected(Dtype::UInt16, true), Some(0)), [0x05d3_f686, 0x690d_1083]);
+            assert_eq!(crcs(&u16_, &expected(Dtype::UInt16, true), Some(3)), [0xb587_7fbd, 0xd316_1301]);
             let u8_ = chunk(&format!("U8.CompressionMethod_Wavelet{suffix}"));
-            assert_eq!(crcs(&u8_, &expected(Sample::U8, false), Some(0)), [0x53e0_e571, 0xbc9b_e60d]);
+            assert_eq!(crcs(&u8_, &expected(Dtype::UInt8, false), Some(0)), [0x53e0_e571, 0xbc9b_e60d]);
             let u8_ = chunk(&format!("U8.CompressionMethod_WaveletLossless{suffix}"));
-            assert_eq!(crcs(&u8_, &expected(Sample::U8, true), Some(0)), [0x3de4_e9da, 0x3a82_2412]);
-            assert_eq!(crcs(&u8_, &expected(Sample::U8, true), Some(3)), [0x3eb9_e278, 0x00fd_b92a]);
+            assert_eq!(crcs(&u8_, &expected(Dtype::UInt8, true), Some(0)), [0x3de4_e9da, 0x3a82_2412]);
+            assert_eq!(crcs(&u8_, &expected(Dtype::UInt8, true), Some(3)), [0x3eb9_e278, 0x00fd_b92a]);
         }
         let small = [
             ("1082.CompressionMethod_WaveletLossless", [64, 64, 1], None, 0x8747_c23f),
@@ -347,7 +347,7 @@ mod reference {
     #[test]
     #[ignore = "needs the reference library's test chunks"]
     fn a_prefix_is_enough_below_the_best_quality() {
-        let f32_ = expected(Sample::F32, true);
+        let f32_ = expected(Dtype::Float32, true);
         let chunk = std::fs::read(folder().join("chunk.CompressionMethod_WaveletLossless_1_6")).unwrap();
         let parts = ChunkParts::read(&chunk, &f32_, true).unwrap();
         let end = parts.stream.as_ptr_range().end.addr() - chunk.as_ptr().addr();

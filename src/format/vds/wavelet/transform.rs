@@ -102,8 +102,8 @@ fn undo(
     along(depth, [length, count], row, planes, lifting, |samples| rest(Plane { samples, stride: width, width, height }))
 }
 
-/// Undoes one step along an axis of `depth` slabs, each of `count` rows of `length` samples: `row` returns the rows of a
-/// slab, those of the low half first. Four slabs of the low half and one output slab are kept in `slabs`.
+/// Undoes one step along an axis of `depth` slabs, each of `count` rows of `length` samples: `row` returns the rows of
+/// a slab, those of the low half first. Four slabs of the low half and one output slab are kept in `slabs`.
 #[inline(always)]
 fn along<'a>(
     depth: usize,
@@ -119,7 +119,7 @@ fn along<'a>(
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
-            let around = four(next as isize - 2, |j| low + high_row(j, high, even));
+            let around = four(next as isize - 2, |j| low + mirrored(j, high, !even));
             for y in 0..count {
                 let out = &mut low_half[next % 4 * size + y * length..][..length];
                 lifting.low(out, row(next, y), around.map(|slab| row(slab, y)));
@@ -128,7 +128,7 @@ fn along<'a>(
         }
         sink(&low_half[j % 4 * size..][..size])?;
         if j < high {
-            let around = four(j as isize - 1, |j| low_row(j, low, even) % 4 * size);
+            let around = four(j as isize - 1, |j| mirrored(j, low, even) % 4 * size);
             for y in 0..count {
                 let around = around.map(|at| &low_half[at + y * length..][..length]);
                 lifting.high(&mut output[y * length..][..length], row(low + j, y), around);
@@ -178,10 +178,10 @@ fn along_x(
     let count = inner.len();
     lifting.low(&mut low_half[3..][..count], &l[2..][..count], four(0, |d| &h[d as usize..][..count]));
     for j in (0..inner.start).chain(inner.end..low) {
-        low_half[j + 1] = lifting.low_of(l[j], four(j as isize - 2, |j| h[high_row(j, high, even)]));
+        low_half[j + 1] = lifting.low_of(l[j], four(j as isize - 2, |j| h[mirrored(j, high, !even)]));
     }
     for j in [-1, low as isize, low as isize + 1] {
-        low_half[(j + 1) as usize] = low_half[low_row(j, low, even) + 1];
+        low_half[(j + 1) as usize] = low_half[mirrored(j, low, even) + 1];
     }
     let mut output = [0.0; 64];
     for (part, h) in h.chunks(output.len()).enumerate() {
@@ -291,30 +291,17 @@ pub(super) fn four<T>(first: isize, at: impl Fn(isize) -> T) -> [T; 4] {
     [at(first), at(first + 1), at(first + 2), at(first + 3)]
 }
 
-/// Returns the row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows
-/// (mirrored).
+/// Returns the row that stands in for index `j` of `count` rows, which may be up to two before or behind them
+/// (mirrored). Before the first row it is repeated, and behind the last one if `repeats_last`: in the low half if the
+/// axis is even, in the high half if it is odd.
 #[inline]
-pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
-    let k = k as isize;
+pub(super) fn mirrored(j: isize, count: usize, repeats_last: bool) -> usize {
+    let n = count as isize;
     let j = match j {
         ..0 => -1 - j,
-        _ if j < k => j,
-        _ if even => 2 * k - 2 - j,
-        _ => 2 * k - 1 - j,
-    };
-    j.max(0) as usize
-}
-
-/// Returns the row of the low half that stands in for index `j`, which may be one before or up to two behind its `m`
-/// rows (mirrored).
-#[inline]
-pub(super) fn low_row(j: isize, m: usize, even: bool) -> usize {
-    let m = m as isize;
-    let j = match j {
-        ..0 => -1 - j,
-        _ if j < m => j,
-        _ if even => 2 * m - 1 - j,
-        _ => 2 * m - 2 - j,
+        _ if j < n => j,
+        _ if repeats_last => 2 * n - 1 - j,
+        _ => 2 * n - 2 - j,
     };
     j.max(0) as usize
 }
@@ -396,10 +383,10 @@ mod tests {
     #[test]
     fn borders() {
         // h[-1] = h[0], h[-2] = h[1]; even: h[k] = h[k-2]; odd: h[k] = h[k-1], h[k+1] = h[k-2]
-        assert_eq!([-2, -1, 0, 3, 4].map(|j| high_row(j, 4, true)), [1, 0, 0, 3, 2]);
-        assert_eq!([3, 4, 5].map(|j| high_row(j, 4, false)), [3, 3, 2]);
+        assert_eq!([-2, -1, 0, 3, 4].map(|j| mirrored(j, 4, false)), [1, 0, 0, 3, 2]);
+        assert_eq!([3, 4, 5].map(|j| mirrored(j, 4, true)), [3, 3, 2]);
         // L[-1] = L[0]; even: L[m] = L[m-1], L[m+1] = L[m-2]; odd: L[m] = L[m-2]
-        assert_eq!([-1, 0, 4, 5].map(|j| low_row(j, 4, true)), [0, 0, 3, 2]);
-        assert_eq!([4, 5].map(|j| low_row(j, 5, false)), [4, 3]);
+        assert_eq!([-1, 0, 4, 5].map(|j| mirrored(j, 4, true)), [0, 0, 3, 2]);
+        assert_eq!([4, 5].map(|j| mirrored(j, 5, false)), [4, 3]);
     }
 }

@@ -1,5 +1,5 @@
-//! The wavelet decomposition of a chunk: how its box is halved, step by step, where the subbands lie, and which coefficients
-//! of the next finer step are the children of a node.
+//! The wavelet decomposition of a chunk: how its box is halved, step by step, where the subbands lie, and which
+//! coefficients of the next finer step are the children of a node.
 
 use super::header::Coding;
 
@@ -28,7 +28,6 @@ pub(super) fn subsets(set: DimSet) -> impl Iterator<Item = DimSet> {
 /// all of them is the box `size[i + 1]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bands {
-    /// The number of steps.
     pub steps: usize,
     /// The size of each box, X first.
     pub size: [[usize; 3]; MAX_STEPS + 1],
@@ -72,12 +71,6 @@ impl Bands {
         let [x, y, z] = [pick(0), pick(1), pick(2)];
         ([x.0, y.0, z.0], [x.1, y.1, z.1])
     }
-
-    /// Returns the coarsest step: its coefficients are not children of any node, and stand at the front of the stream
-    /// as plain floats.
-    pub(crate) fn coarse(&self) -> usize {
-        self.steps.saturating_sub(1)
-    }
 }
 
 /// A box of children for the nodes of one sector.
@@ -89,7 +82,6 @@ pub(super) struct Link {
     pub limit: [usize; 3],
     /// The coordinate of the parent that has one child more, in each dimension; [`NO_EXTRA`] if none has.
     pub extra: [usize; 3],
-    /// The children's sector.
     pub sector: DimSet,
 }
 
@@ -99,7 +91,6 @@ const NO_EXTRA: usize = usize::MAX;
 /// Where the nodes of a sector have their children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ChildKind {
-    /// The sector has no nodes.
     #[default]
     None,
     /// At twice the position, all in the same sector; together they are one block.
@@ -107,15 +98,9 @@ pub(super) enum ChildKind {
     /// At twice the position, all in the same sector; each of them is an entry.
     Singles,
     /// In the boxes of these links.
-    Linked {
-        /// The index of the first link.
-        first: u16,
-        /// The number of links.
-        count: u16,
-    },
+    Linked { first: u16, count: u16 },
 }
 
-/// The nodes of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sector {
     /// Where they have their children.
@@ -129,9 +114,7 @@ pub(super) struct Sector {
 pub(super) struct TreeLinks {
     /// The size, dimensions and rule that it was built for.
     built_for: Option<([usize; 3], usize, bool)>,
-    /// The decomposition.
     pub bands: Bands,
-    /// The links of all sectors.
     pub links: Vec<Link>,
     /// The sectors, by step and sector.
     pub sectors: [[Sector; 8]; MAX_STEPS],
@@ -153,7 +136,6 @@ impl TreeLinks {
         }
     }
 
-    /// Returns the bytes of allocated memory.
     pub(crate) fn bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
     }
@@ -280,7 +262,6 @@ impl Node {
     /// The number 1 in the bits of the step.
     const STEP: u32 = 1 << 29;
 
-    /// Packs a node.
     #[inline]
     pub(crate) fn new([x, y, z]: [usize; 3], sector: DimSet, step: usize) -> Self {
         let position = (x & 0xff) | (y & 0xff) << 8 | (z & 0x3ff) << 16;
@@ -293,13 +274,11 @@ impl Node {
         [(self.0 & 0xff) as usize, (self.0 >> 8 & 0xff) as usize, (self.0 >> 16 & 0x3ff) as usize]
     }
 
-    /// Returns its sector.
     #[inline]
     pub(crate) fn sector(self) -> DimSet {
         (self.0 >> 26 & 7) as usize
     }
 
-    /// Returns its step.
     #[inline]
     pub(crate) fn step(self) -> usize {
         (self.0 >> 29) as usize
@@ -331,7 +310,6 @@ impl Node {
 pub(super) struct PackedPosition(u32);
 
 impl PackedPosition {
-    /// Packs coordinates, x first.
     #[inline]
     pub(crate) fn new([x, y, z]: [usize; 3]) -> Self {
         Self(((x & 0x3ff) | (y & 0x3ff) << 10 | (z & 0x3ff) << 20) as u32)

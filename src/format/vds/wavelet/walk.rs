@@ -1,42 +1,30 @@
 //! The walk through the tree bits: which coefficients are coded, and from which level on.
 
+use super::grow_to;
 use super::tree::{ChildKind, Link, Node, PackedPosition, TreeLinks, factor, subsets};
-use super::{ChunkPart, grow_to};
-use crate::format::bytes::ByteReader;
+use crate::format::bytes::{ByteReader, PastEnd};
 
 /// The number of levels, from the finest on, whose entries the stream counts.
-const COUNTED_LEVELS: usize = 16;
+pub(super) const COUNTED_LEVELS: usize = 16;
 /// Nodes that are partitioned at a time.
 const GROUP: usize = 64;
 
-/// The counts before the tree: entries that are known after each level.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counts {
-    blocks: [i32; COUNTED_LEVELS],
-    singles: [i32; COUNTED_LEVELS],
-}
+/// The counts before the tree, of blocks and of singles: entries that are known after each level.
+pub(super) type Counts = [[i32; COUNTED_LEVELS]; 2];
 
-impl Counts {
-    /// Reads the counts of blocks, and those of singles unless the tree is `all_plain` and has none.
-    pub(crate) fn read(stream: &mut ByteReader<'_, ChunkPart>, all_plain: bool) -> Result<Self, String> {
-        stream.enter(ChunkPart::Counts);
-        Ok(Self { blocks: stream.i32s()?, singles: if all_plain { Default::default() } else { stream.i32s()? } })
+/// Returns the numbers of blocks and of singles after a level; together they may have `most` coefficients.
+fn entries(counts: &Counts, level: usize, block_len: usize, most: usize) -> Result<[usize; 2], String> {
+    let [blocks, singles] = counts.map(|row| row.get(level).copied().unwrap_or(0));
+    let sum = i64::from(blocks) * block_len as i64 + i64::from(singles);
+    if blocks < 0 || singles < 0 || sum > most as i64 {
+        return Err(format!("the counts announce {sum} entries of {most} samples"));
     }
-
-    /// Returns the numbers of blocks and of singles after a level; together they may have `most` coefficients.
-    fn entries(&self, level: usize, block_len: usize, most: usize) -> Result<[usize; 2], String> {
-        let [blocks, singles] = [self.blocks, self.singles].map(|row| row.get(level).copied().unwrap_or(0));
-        let sum = i64::from(blocks) * block_len as i64 + i64::from(singles);
-        if blocks < 0 || singles < 0 || sum > most as i64 {
-            return Err(format!("the counts announce {sum} entries of {most} samples"));
-        }
-        Ok([blocks as usize, singles as usize])
-    }
+    Ok([blocks as usize, singles as usize])
 }
 
 /// Fills the lists from the tree of all levels from `highest` down to `lowest`.
 pub(super) fn walk(
-    stream: &mut ByteReader<'_, ChunkPart>,
+    stream: &mut ByteReader<'_>,
     links: &TreeLinks,
     counts: &Counts,
     highest: u8,
@@ -46,7 +34,7 @@ pub(super) fn walk(
     let bands = &links.bands;
     let repeats = if links.may_repeat { MAX_REPEATS } else { 1 };
     let nodes = if bands.steps > 1 { bands.volume(1) * repeats } else { 0 };
-    let [blocks, singles] = counts.entries(usize::from(lowest), links.block_len(), bands.volume(0) * repeats)?;
+    let [blocks, singles] = entries(counts, usize::from(lowest), links.block_len(), bands.volume(0) * repeats)?;
     lists.insignificant.reset(nodes);
     lists.significant.reset(nodes);
     lists.blocks.reset(blocks);
@@ -66,15 +54,19 @@ pub(super) fn walk(
     }
     let mut before = [0; 2];
     for level in (lowest..=highest).rev() {
-        tree(stream, links, level, lists)?;
+        let of_level = |error: PastEnd| format!("{} of level {level}", String::from(error));
+        stream.enter("the tree");
+        if !tree(stream, links, lists).map_err(of_level)? {
+            return Err(format!("the tree of level {level} has more entries than the counts say"));
+        }
         check(counts, level, lists)?;
-        stream.enter(ChunkPart::Values(level));
+        stream.enter("the values");
         let known = [links.block_len() * lists.blocks.length, lists.singles.length];
         for ((fields, known), before) in lists.fields.iter_mut().zip(known).zip(&mut before) {
             let plane = stream.position();
-            stream.take(known.div_ceil(8))?;
+            stream.take(known.div_ceil(8)).map_err(of_level)?;
             let signs = stream.position();
-            stream.take((known - *before).div_ceil(8))?;
+            stream.take((known - *before).div_ceil(8)).map_err(of_level)?;
             fields[usize::from(level)] = BitField { known, plane, signs };
             *before = known;
         }
@@ -89,31 +81,24 @@ fn positions(from: [usize; 3], to: [usize; 3]) -> impl Iterator<Item = (usize, u
 
 /// Compares the lengths of the lists with the counts.
 fn check(counts: &Counts, level: u8, lists: &EntryLists) -> Result<(), String> {
-    let compare = |what, row: &[i32], found: usize| match row.get(usize::from(level)) {
-        Some(announced) if usize::try_from(*announced) != Ok(found) => {
-            Err(format!("the tree of level {level} has {found} {what}, the counts say {announced}"))
+    let found = [("blocks", lists.blocks.length), ("singles", lists.singles.length)];
+    for (row, (what, found)) in counts.iter().zip(found) {
+        let announced = row.get(usize::from(level)).filter(|announced| usize::try_from(**announced) != Ok(found));
+        if let Some(announced) = announced {
+            return Err(format!("the tree of level {level} has {found} {what}, the counts say {announced}"));
         }
-        _ => Ok(()),
-    };
-    compare("blocks", &counts.blocks, lists.blocks.length)?;
-    compare("singles", &counts.singles, lists.singles.length)
+    }
+    Ok(())
 }
 
-/// Reads the tree bits of one level.
-fn tree(
-    stream: &mut ByteReader<'_, ChunkPart>,
-    links: &TreeLinks,
-    level: u8,
-    lists: &mut EntryLists,
-) -> Result<(), String> {
-    stream.enter(ChunkPart::Tree(level));
+/// Reads the tree bits of one level; `false` if the lists are too short.
+fn tree(stream: &mut ByteReader<'_>, links: &TreeLinks, lists: &mut EntryLists) -> Result<bool, PastEnd> {
     let EntryLists { insignificant, significant, blocks, singles, .. } = lists;
     let (mut a, mut b) = (0, 0);
     while a < insignificant.length || b < significant.length {
-        let full = || format!("the tree of level {level} has more entries than the counts say");
         if a < insignificant.length {
             let bits = stream.take((insignificant.length - a).div_ceil(8))?;
-            partition(insignificant, a, bits, |chosen| {
+            let done = partition(insignificant, a, bits, |chosen| {
                 if links.all_plain {
                     let mask = links.block;
                     blocks.extend(chosen, |node| node.first_child(mask))?;
@@ -126,23 +111,27 @@ fn tree(
                     significant.push(*node)?;
                 }
                 Some(())
-            })
-            .ok_or_else(full)?;
+            });
+            if done.is_none() {
+                return Ok(false);
+            }
             a = insignificant.length;
         }
         if b < significant.length {
             let bits = stream.take((significant.length - b).div_ceil(8))?;
-            partition(significant, b, bits, |chosen| {
+            let done = partition(significant, b, bits, |chosen| {
                 for node in chosen {
                     push_children(links, *node, insignificant)?;
                 }
                 Some(())
-            })
-            .ok_or_else(full)?;
+            });
+            if done.is_none() {
+                return Ok(false);
+            }
             b = significant.length;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Removes the nodes whose bit is set from the list, beginning at index `from`, and passes them to `take` in order, in
@@ -295,12 +284,10 @@ impl<T: Copy + Default> List<T> {
         grow_to(&mut self.items, most);
     }
 
-    /// Returns the items in the list.
     pub(crate) fn items(&self) -> &[T] {
         &self.items[..self.length]
     }
 
-    /// Appends an item; `None` if the list is full.
     #[inline]
     pub(crate) fn push(&mut self, item: T) -> Option<()> {
         *self.items.get_mut(self.length)? = item;
@@ -336,7 +323,6 @@ pub(super) struct EntryLists {
 }
 
 impl EntryLists {
-    /// Returns the bytes of memory that the lists hold.
     pub(crate) fn bytes(&self) -> usize {
         let nodes = [&self.insignificant, &self.significant].map(|list| list.items.capacity()).iter().sum::<usize>();
         let positions = [&self.blocks, &self.singles].map(|list| list.items.capacity()).iter().sum::<usize>();
