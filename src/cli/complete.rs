@@ -20,7 +20,7 @@ use super::{Cli, output};
 use crate::catalog::Recogniser;
 use crate::format::{Layer, registry};
 use crate::mount::read_mounts;
-use crate::view::view_names;
+use crate::view::VIEW_NAMES;
 use crate::volume::ArrayInfo;
 
 #[derive(Debug, Args)]
@@ -291,8 +291,8 @@ fn begins(candidates: Vec<Candidate>, typed: &str) -> Fitting {
 fn view_lists(typed: &str) -> Vec<Candidate> {
     let (before, last) = typed.rfind([',', ':']).map_or(("", typed), |at| typed.split_at(at + 1));
     let is_new = |name: &str| before.split([',', ':']).all(|typed| typed != name);
-    let names = view_names().iter().filter(|view| view.name.starts_with(last) && is_new(view.name));
-    names.map(|view| (format!("{before}{}", view.name), view.about.to_owned())).collect()
+    let names = VIEW_NAMES.iter().filter(|(name, _)| name.starts_with(last) && is_new(name));
+    names.map(|(name, about)| (format!("{before}{name}"), (*about).to_owned())).collect()
 }
 
 /// Returns the folders and volumes that begin with what is typed, inside a mount all files.
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(words("npy,n"), ["npy,nrrd"]);
         assert_eq!(words("tiff:raw"), ["tiff:raw"]);
         assert_eq!(words("x"), [""; 0]);
-        assert_eq!(words("").len(), view_names().len());
+        assert_eq!(words("").len(), VIEW_NAMES.len());
     }
 
     #[test]

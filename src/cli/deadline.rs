@@ -116,7 +116,7 @@ fn receive(process: &SideProcess, path: &Path, limit: Duration) -> Result<Option
     let (mut since, mut last) = (Instant::now(), None);
     loop {
         let deadline = Instant::now() + LOOK;
-        let message = process.link().receive(deadline);
+        let message = process.link.receive(deadline);
         if message.is_some() || Instant::now() < deadline {
             return Ok(message);
         }
@@ -146,7 +146,7 @@ pub(super) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Result<
     // without a further process, what is wrong is found later
     let Some(process) = looked else { return Ok(()) };
     let deadline = Instant::now() + limit;
-    match process.link().receive(deadline).as_deref() {
+    match process.link.receive(deadline).as_deref() {
         Some([FAILED, status, text @ ..]) => Err(reported(*status, text)),
         None if Instant::now() >= deadline => Err(timed_out(path, limit)),
         _ => Ok(()),

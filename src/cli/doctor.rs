@@ -463,7 +463,7 @@ fn trouble(answer: &Status, look: Option<SideProcess>, deadline: Instant) -> Opt
     if let Some(how) = serde_json::from_slice(status).ok().and_then(|status| stall(&status)) {
         return Some(Trouble::SourceStalls(how));
     }
-    match look?.link().receive(deadline) {
+    match look?.link.receive(deadline) {
         None => Some(Trouble::SourceSilent),
         Some(message) => (message == GONE).then_some(Trouble::SourceGone),
     }

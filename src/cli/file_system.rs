@@ -14,7 +14,7 @@ use super::text::{Size, escaped_path, number_in, similar};
 use crate::fs::{Options, Ownership};
 use crate::source::disk_cache::{DiskCache, DiskCacheOptions};
 use crate::source::{StoreOption, is_url};
-use crate::view::{view_names, with_needed};
+use crate::view::{VIEW_NAMES, with_needed};
 
 /// The size of a disk cache if none is given.
 const DEFAULT_DISK_CACHE: u64 = 10 << 30;
@@ -95,7 +95,7 @@ pub(super) struct Views(Vec<&'static str>);
 
 /// Parses names with commas or colons between: an option of `-o` can only have colons.
 fn views(text: &str) -> Result<Views, String> {
-    let known: Vec<&str> = view_names().iter().map(|view| view.name).collect();
+    let known = VIEW_NAMES.map(|(name, _)| name);
     let mut names = Vec::new();
     let all = known.join(", ");
     for name in text.split([',', ':']).map(str::trim).filter(|name| !name.is_empty()) {
@@ -108,8 +108,8 @@ fn views(text: &str) -> Result<Views, String> {
 }
 
 fn views_help() -> String {
-    let width = view_names().iter().map(|view| view.name.len()).max().unwrap_or(0);
-    let lines: String = view_names().iter().map(|view| format!("  {:width$}  {}\n", view.name, view.about)).collect();
+    let width = VIEW_NAMES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: String = VIEW_NAMES.iter().map(|(name, about)| format!("  {name:width$}  {about}\n")).collect();
     format!(
         "Show these views only: their names with commas between (in -o with colons)\n\n{lines}\n\
         The headers of lodN.raw bring lodN.raw along. dataset.json and lodN.json are always shown. [default: all that fit \

@@ -267,7 +267,7 @@ impl Plan {
         let mounted = crate::mount::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
         let to_see = "to see more type: RUST_LOG=debug volfs mount --foreground ...";
         let mounted = mounted.map_err(|error| CliError::new(error.to_string(), to_see))?;
-        if let Some(connection) = mounted.connection() {
+        if let Some(connection) = &mounted.connection {
             stop.remember_mount(&self.mountpoint, connection);
         }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());

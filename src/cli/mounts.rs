@@ -237,7 +237,7 @@ impl Asker {
                 // without another process, ask in a thread
                 return with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(NoStatus::Silent));
             };
-            let message = process.link().receive(deadline);
+            let message = process.link.receive(deadline);
             // one that has ended is not waited for: the mount is asked again the next time
             if message.is_none() && Instant::now() >= deadline {
                 self.waiting.insert(place, process);

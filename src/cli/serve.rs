@@ -173,13 +173,13 @@ pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     })?;
     // there is no kernel that keeps pages
     options.direct_io = true;
-    options.shown.insert("listen".to_owned(), json!(server.address().to_string()));
+    options.shown.insert("listen".to_owned(), json!(server.address.to_string()));
     options.shown.extend(entries(shown));
     let shown = escaped_path(&options.source);
     let failed = |error| CliError::cannot_list(&options.source, &error);
     let fs = Arc::new(Volfs::new(options.clone(), recent).map_err(failed)?);
     keep_reserve();
-    let line = format!("serving {shown} at {}", shown_address(server.address(), &access));
+    let line = format!("serving {shown} at {}", shown_address(&server.address, &access));
     let mut printed = Ok(());
     let signals: Vec<i32> = ending_signals().into_iter().map(|signal| signal as i32).collect();
     server.run(fs, &signals, || {

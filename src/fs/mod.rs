@@ -215,7 +215,7 @@ pub(crate) struct Options {
     pub disk_cache: Option<DiskCacheOptions>,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
-    /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
+    /// The [names](crate::view::VIEW_NAMES) of the views that are shown; `None`: all.
     pub views: Option<Vec<&'static str>>,
     /// Whether users other than the one that mounts may read.
     pub allow_other: bool,
@@ -284,7 +284,7 @@ pub(crate) struct Registries {
     /// The formats, in the order in which they are asked whether a file is theirs.
     pub formats: Registry,
     /// The views, in the order of their nodes.
-    pub views: &'static [&'static dyn View],
+    pub views: &'static [View],
 }
 
 impl Registries {
@@ -314,16 +314,11 @@ mod tests {
 
     use super::*;
     use crate::source::Blocking;
-    use crate::view::{Entry, File, LayerRef};
+    use crate::view::Entry;
 
     /// A view with one file for each layer, which holds the layer's name.
-    struct LayerName;
-
-    impl View for LayerName {
-        fn entries(&self, _: LayerRef<'_>) -> Vec<Entry> {
-            vec![File::new("name.txt", |layer| Ok(layer.name().to_owned().into())).into()]
-        }
-    }
+    const LAYER_NAME: View =
+        View::new(None, |_| vec![Entry::file("name.txt", |layer| Ok(layer.name().to_owned().into()))]);
 
     #[test]
     fn a_mount_shows_the_views_that_are_chosen() {
@@ -350,7 +345,7 @@ mod tests {
     #[test]
     fn a_view_that_is_passed_in_replaces_the_built_in_ones() {
         let options = Options::demo();
-        let registries = Registries { views: &[&LayerName], ..Registries::default() };
+        let registries = Registries { views: &[LAYER_NAME], ..Registries::default() };
         let fs = Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap());
         let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Blocking::Yes).map(|found| found.ino);
         let layer = find(find(Ino::ROOT, "north.zgy").unwrap(), "data").unwrap();

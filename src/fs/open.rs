@@ -209,7 +209,7 @@ impl ComputedContents {
 mod tests {
     use super::*;
     use crate::format::Layer;
-    use crate::view::fixture::one_layer;
+    use crate::view::tests::one_layer;
     use crate::volume::NativeJson;
 
     fn opened() -> Arc<OpenDataset> {

@@ -9,25 +9,20 @@ use super::{FsError, Ino, Options, ReadRequest, Registries, Volfs};
 use crate::counters::Counters;
 use crate::format::Array;
 use crate::source::Blocking;
-use crate::view::{ComputedFile, Content, Convert, Entry, Grid, LayerRef, NextSegment, Samples, Segment, View};
+use crate::view::{ComputedFile, Content, Convert, Entry, LayerRef, NextSegment, Samples, Segment, View};
 use crate::volume::Region;
 
 /// A folder `LAYER.rows` with a file `N` for each row of LOD 0: the samples of the row, each with its bytes
 /// reversed.
-struct Rows;
+const VIEW: View = View { beside_layer: Some(".rows"), ..View::new(None, row_files) };
 
 const ROWS: u64 = 50_000;
 
-impl View for Rows {
-    fn beside_layer(&self) -> Option<&'static str> {
-        Some(".rows")
-    }
-    fn entries(&self, _: LayerRef<'_>) -> Vec<Entry> {
-        let row = |layer: LayerRef<'_>, at: &crate::volume::Dims| {
-            Ok(Content::Computed(Arc::new(Row { array: Arc::clone(&layer.levels()[0]), row: at[0] })))
-        };
-        vec![Grid::new("all", [ROWS].into(), "", row).into()]
-    }
+fn row_files(_: LayerRef<'_>) -> Vec<Entry> {
+    let row = |layer: LayerRef<'_>, at: &crate::volume::Dims| {
+        Ok(Content::Computed(Arc::new(Row { array: Arc::clone(&layer.levels()[0]), row: at[0] })))
+    };
+    vec![Entry::grid("all", [ROWS].into(), "", row)]
 }
 
 struct Row {
@@ -77,7 +72,7 @@ impl ComputedFile for Row {
 }
 
 fn rows() -> Arc<Volfs> {
-    let registries = Registries { views: &[&Rows], ..Registries::default() };
+    let registries = Registries { views: &[VIEW], ..Registries::default() };
     Arc::new(Volfs::with_registries(Options::demo(), Arc::default(), registries).unwrap())
 }
 

@@ -19,47 +19,39 @@ use super::side_process::Link;
 const FORWARDED: [Signal; 6] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Those that a key of the terminal sends to all processes in its foreground.
-const OF_KEYS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
-
 /// The origin (`si_code`) of a signal from the kernel.
 const SI_KERNEL: i32 = 0x80;
 
 /// Why a command did not run.
 #[derive(Debug, Error)]
 pub(crate) enum CommandError {
-    /// There is no such program, or it cannot be executed.
     #[error("{0}")]
     NotStarted(io::Error),
-    /// The system refuses a process.
     #[error(transparent)]
     System(#[from] ProcessError),
 }
 
 /// The signals that would end this process, held back until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct HeldSignals {
-    before: SigSet,
-}
+pub(crate) struct HeldSignals(SigSet);
 
 impl HeldSignals {
     /// Holds the signals back from this thread, and from the threads and processes that it starts.
     pub(crate) fn hold() -> Result<Self, ProcessError> {
         let signals: SigSet = FORWARDED.into_iter().collect();
-        let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
-        Ok(Self { before })
+        signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map(Self).map_err(failed("signals"))
     }
 }
 
 impl Drop for HeldSignals {
     fn drop(&mut self) {
         // a set that the system gave is one that it takes
-        let _ = self.before.thread_set_mask();
+        let _ = self.0.thread_set_mask();
     }
 }
 
-/// Runs a command, and waits for its end. Returns its exit status, or 128 and the number of the signal that ended it, as
-/// shells do.
+/// Runs a command, and waits for its end. Returns its exit status, or 128 and the number of the signal that ended it,
+/// as shells do.
 ///
 /// Signals to this process are sent on to the command; those of the terminal's keys it gets anyway. They stay
 /// blocked afterwards, so that this process can clean up. The command gets SIGTERM if this process is killed. To be
@@ -98,7 +90,8 @@ fn status_at_end(child: Pid, received: &SignalFd) -> u8 {
         let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
         match Signal::try_from(number) {
             Ok(Signal::SIGCHLD) | Err(_) => {}
-            Ok(key) if OF_KEYS.contains(&key) && signal.ssi_code == SI_KERNEL => {}
+            // a key of the terminal sends it to all processes in its foreground
+            Ok(Signal::SIGINT | Signal::SIGQUIT) if signal.ssi_code == SI_KERNEL => {}
             // it may have ended just now
             Ok(signal) => drop(kill(child, signal)),
         }

@@ -1,16 +1,15 @@
-//! The report that a daemon sends to its watchdog before a signal ends it: which signal, and whether memory ran out. The
-//! watchdog logs it, since a process that crashes can do no more than send a few bytes.
+//! The report that a daemon sends to its watchdog before a signal ends it: which signal, and whether memory ran out.
+//! The watchdog logs it, since a process that crashes can do no more than send a few bytes.
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use nix::errno::Errno;
 use nix::libc::{self, c_int, c_void, siginfo_t};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::{Pid, getpid};
 
 use crate::memory;
@@ -21,14 +20,14 @@ const KIND: u8 = b'l';
 const MESSAGE: usize = 1 + 4 + 4 + 8;
 
 /// Signals of faults, which repeat when the handler returns.
-const FAULTS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+const FAULTS: [Signal; 4] = [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE];
 /// Other signals that end a process by default, and have no handler.
-const OTHERS: [c_int; 5] = [libc::SIGABRT, libc::SIGQUIT, libc::SIGSYS, libc::SIGTRAP, libc::SIGXCPU];
+const OTHERS: [Signal; 5] = [Signal::SIGABRT, Signal::SIGQUIT, Signal::SIGSYS, Signal::SIGTRAP, Signal::SIGXCPU];
 
 /// The socket of the watchdog.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
 /// The actions before ours for the signals of faults.
-static FORMER: OnceLock<[libc::sigaction; FAULTS.len()]> = OnceLock::new();
+static FORMER: OnceLock<[Option<SigAction>; FAULTS.len()]> = OnceLock::new();
 
 /// Why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,68 +62,52 @@ impl CrashReport {
 
 impl fmt::Display for CrashReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Signal::try_from(self.signal).map_or("a signal", Signal::as_str);
-        match self {
-            Self { wanted: bytes @ 1.., signal: libc::SIGABRT, .. } => {
+        match (Signal::try_from(self.signal), self.wanted) {
+            (Ok(Signal::SIGABRT), bytes @ 1..) => {
                 write!(f, "no memory was left for {bytes} bytes; allow it more (ulimit -v), or a smaller --cache-size")
             }
-            Self { signal, .. } if FAULTS.contains(signal) || *signal == libc::SIGABRT => {
-                write!(f, "it crashed ({name}), which is a bug in volfs")
+            (Ok(signal), _) if FAULTS.contains(&signal) || signal == Signal::SIGABRT => {
+                write!(f, "it crashed ({signal}), which is a bug in volfs")
             }
-            Self { .. } => write!(f, "it was ended by {name}"),
+            (signal, _) => write!(f, "it was ended by {}", signal.map_or("a signal", Signal::as_str)),
         }
     }
 }
 
-/// Reports the end of this process to a socket, which stays open as long as the process lives. Also makes a log file that
-/// reaches the limit of the system (`ulimit -f`) an error, and not the end of the process.
+/// Reports the end of this process to a socket, which stays open as long as the process lives. Also makes a log file
+/// that reaches the limit of the system (`ulimit -f`) an error, and not the end of the process.
 pub(super) fn send_to(socket: &OwnedFd) {
     SOCKET.store(socket.as_raw_fd(), Ordering::Release);
-    // SAFETY: an action of zeros is the default one, has no flags and blocks no signals. The handlers have the signature
-    // that SA_SIGINFO requires, and use only what is async-signal-safe. SA_ONSTACK: the stack may have overflowed.
-    unsafe {
-        FORMER.get_or_init(|| {
-            FAULTS.map(|signal| {
-                let mut former = MaybeUninit::zeroed();
-                libc::sigaction(signal, ptr::null(), former.as_mut_ptr());
-                former.assume_init()
-            })
-        });
-        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        action.sa_sigaction = on_end as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESETHAND;
-        for signal in FAULTS.into_iter().chain(OTHERS) {
-            libc::sigaction(signal, &raw const action, ptr::null_mut());
-        }
-        let mut ignored: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        ignored.sa_sigaction = libc::SIG_IGN;
-        libc::sigaction(libc::SIGXFSZ, &raw const ignored, ptr::null_mut());
-    }
+    let flags = SaFlags::SA_ONSTACK | SaFlags::SA_RESETHAND;
+    let report = SigAction::new(SigHandler::SigAction(on_end), flags, SigSet::empty());
+    // SAFETY: the handler uses only what is async-signal-safe. SA_ONSTACK: the stack may have overflowed.
+    let report_of = |signal| unsafe { sigaction(signal, &report) }.ok();
+    FORMER.get_or_init(|| FAULTS.map(report_of));
+    let _ = OTHERS.map(report_of);
+    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: there is no handler.
+    let _ = unsafe { sigaction(Signal::SIGXFSZ, &ignored) };
 }
 
 /// Sends the report, and lets the signal end the process.
 extern "C" fn on_end(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    let (process, wanted) = (getpid().as_raw(), memory::bytes_refused() as u64);
+    let (errno, process, wanted) = (Errno::last_raw(), getpid().as_raw(), memory::bytes_refused() as u64);
     let message = CrashReport { process, signal, wanted }.bytes();
-    // SAFETY: all calls are async-signal-safe; the kernel passes a valid siginfo, the message is read to its length, and
-    // errno belongs to this thread.
+    let former =
+        FAULTS.into_iter().zip(FORMER.get().into_iter().flatten()).find(|(fault, _)| *fault as c_int == signal);
+    // SAFETY: all calls are async-signal-safe; the kernel passes a valid siginfo, and the message is read to its
+    // length.
     unsafe {
-        let errno = *libc::__errno_location();
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         libc::send(SOCKET.load(Ordering::Acquire), message.as_ptr().cast(), message.len(), flags);
-        let former = FAULTS.iter().position(|&fault| fault == signal).zip(FORMER.get());
-        match former.and_then(|(n, former)| former.get(n)) {
+        match former {
             // the fault repeats, and the action before ours gets it, which knows of stacks that overflow
-            Some(former) if (*info).si_code > 0 => {
-                libc::sigaction(signal, former, ptr::null_mut());
-            }
+            Some((fault, Some(former))) if (*info).si_code > 0 => _ = sigaction(fault, former),
             // the default action is in place again (SA_RESETHAND)
-            _ => {
-                libc::raise(signal);
-            }
+            _ => _ = libc::raise(signal),
         }
-        *libc::__errno_location() = errno;
     }
+    Errno::set_raw(errno);
 }
 
 #[cfg(test)]

@@ -25,16 +25,12 @@ const RELEASED: &[u8] = b"released";
 /// Why there is no daemon.
 #[derive(Debug, Error)]
 pub(crate) enum DaemonError {
-    /// The operating system refuses.
     #[error("cannot start in the background: {0}; --foreground does without")]
     System(#[from] ProcessError),
-    /// The daemon reported why it ended.
     #[error("{0}")]
     Refused(String),
-    /// The daemon ended and reported nothing.
     #[error("the daemon ended before the mount was ready ({0}); --foreground shows more")]
     Died(String),
-    /// The daemon neither ended nor became ready.
     #[error("the mount did not answer within {} s and was given up; is the source reachable?", .0.as_secs())]
     TimedOut(Duration),
 }
@@ -120,14 +116,14 @@ fn ending(child: Pid) -> String {
 pub(crate) struct Ready(Link);
 
 impl Ready {
-    /// Reports that the mount is ready. Returns `false` if the command no longer waits: it was interrupted, and wants no
-    /// mount.
+    /// Reports that the mount is ready. Returns `false` if the command no longer waits: it was interrupted, and wants
+    /// no mount.
     pub(crate) fn succeeded(self) -> bool {
         self.0.send(READY)
     }
 
-    /// Like [`Ready::succeeded`]. If the command ends later without [`Started::release`], since it was killed, `lost` is
-    /// called on a separate thread. Returns `false` also if the system has no more threads.
+    /// Like [`Ready::succeeded`]. If the command ends later without [`Started::release`], since it was killed, `lost`
+    /// is called on a separate thread. Returns `false` also if the system has no more threads.
     pub(crate) fn succeeded_bound(self, lost: impl FnOnce() + Send + 'static) -> bool {
         let Self(link) = self;
         let is_sent = link.send(READY);

@@ -1,5 +1,5 @@
-//! Forks child processes before there are threads, detaches them from the files and the terminal of their parent, and gives
-//! up the connections to the FUSE driver at the end of a process.
+//! Forks child processes before there are threads, detaches them from the files and the terminal of their parent, and
+//! gives up the connections to the FUSE driver at the end of a process.
 
 #![allow(unsafe_code)]
 
@@ -68,8 +68,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Forks a process that runs `work` with its end of a connection, and ends with it; it is detached from this process,
-    /// and killed when this thread ends.
+    /// Forks a process that runs `work` with its end of a connection, and ends with it; it is detached from this
+    /// process, and killed when this thread ends.
     pub(super) fn start(work: impl FnOnce(OwnedFd)) -> Result<Self, ProcessError> {
         Self::start_attached(|parent, socket| {
             signal_at_end_of_parent(parent, Signal::SIGKILL)?;
@@ -110,8 +110,8 @@ pub(super) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     replaced.and_then(|()| unistd::dup2_stderr(&null)).map_err(failed("/dev/null"))
 }
 
-/// The files with which a process gives up its connections to the FUSE driver at its end: opened at its start, since there
-/// may be no descriptor left at its end.
+/// The files with which a process gives up its connections to the FUSE driver at its end: opened at its start, since
+/// there may be no descriptor left at its end.
 #[derive(Debug)]
 pub(super) struct FuseDescriptors {
     null: File,
@@ -126,9 +126,9 @@ impl FuseDescriptors {
     }
 
     /// Gives up this process's connections to the FUSE driver: replaces every descriptor of `/dev/fuse` by one of
-    /// `/dev/null`. A process that is about to end calls this: otherwise a thread that waits for a source uninterruptibly
-    /// would keep the connections open, and with them all programs that wait for an answer of this process. Opens no
-    /// descriptor.
+    /// `/dev/null`. A process that is about to end calls this: otherwise a thread that waits for a source
+    /// uninterruptibly would keep the connections open, and with them all programs that wait for an answer of this
+    /// process. Opens no descriptor.
     pub(super) fn give_up(&self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         rustix::fs::seek(&self.list, SeekFrom::Start(0))?;
@@ -140,8 +140,8 @@ impl FuseDescriptors {
             let leads_to = || readlinkat(&self.list, entry.file_name(), Vec::new()).map(CString::into_bytes);
             let is_fuse = |&fd: &RawFd| fd > 2 && leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"));
             let Some(fd) = number.filter(is_fuse) else { continue };
-            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The second
-            // owner that this call returns is forgotten and closes nothing.
+            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The
+            // second owner that this call returns is forgotten and closes nothing.
             let replaced = unsafe { unistd::dup2_raw(&self.null, fd) }?;
             std::mem::forget(replaced);
         }

@@ -23,15 +23,15 @@ const BLOCK: u32 = 4096;
 /// Bytes that the kernel reads around each page fault of a memory map of a local source. Its default, 128 KiB, spans
 /// several rows of bricks; behind a network, where each request takes long, it stays.
 const MAX_READAHEAD: u32 = 32 << 10;
-/// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes as
-/// it reads ahead. Since then it is certain to check the attributes of entries.
+/// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes
+/// as it reads ahead. Since then it is certain to check the attributes of entries.
 const LINUX_5_10: Version = Version(7, 32);
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
 /// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
-/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
-/// in pieces of 128 KiB and more, whatever it is.
+/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy
+/// read in pieces of 128 KiB and more, whatever it is.
 const PREFERRED_READ: u32 = 4096;
 
 /// Answers the requests of the kernel.
@@ -53,7 +53,6 @@ impl Adapter {
         self.fs.answer(Volfs::bulkhead(ino), move |fs, blocking| call(fs, ino, blocking), reply);
     }
 
-    /// Replies with the entries of a folder.
     fn list(&self, number: INodeNo, handle: Handle, offset: u64, mut reply: Listing) {
         match reply.add_entries(&self.fs, handle, offset, Blocking::No) {
             // then nothing was added
@@ -238,7 +237,6 @@ fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-/// Returns attributes as the kernel wants them.
 fn file_attr(a: &Attributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(a.ino.0),
@@ -276,7 +274,6 @@ enum Listing {
 }
 
 impl Listing {
-    /// Adds the entries after position `from`.
     fn add_entries(&mut self, fs: &Volfs, handle: Handle, from: u64, blocking: Blocking) -> Result<(), FsError> {
         fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
     }

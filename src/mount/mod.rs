@@ -1,5 +1,5 @@
-//! The process and the kernel: mounting with the FUSE library, the daemon and its signals, unmounting, and the processes
-//! beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
+//! The process and the kernel: mounting with the FUSE library, the daemon and its signals, unmounting, and the
+//! processes beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
 //!
 //! This file has the session of a mount: its options, its connection to the kernel, and its end. Only it and the FUSE
 //! adapter use the FUSE library.
@@ -73,10 +73,8 @@ const ROOT_MODE: u32 = 0o40555;
 pub(crate) enum MountError {
     #[error(transparent)]
     Source(#[from] CatalogError),
-    /// The kernel or fusermount3 refuses.
     #[error("cannot mount at {}: {}", mountpoint.display(), error.to_string().trim_end())]
     Refused { mountpoint: PathBuf, error: io::Error },
-    /// The system has too few threads for the mount.
     #[error("cannot start {0} threads: {1}; allow more processes (ulimit -u) or more memory (ulimit -v)")]
     Threads(usize, io::Error),
     #[error("the connection to the kernel ended: {0}")]
@@ -86,7 +84,9 @@ pub(crate) enum MountError {
 /// A mount whose requests are being answered.
 pub(crate) struct Mounted {
     session: JoinHandle<io::Result<()>>,
-    connection: Option<Connection>,
+    /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
+    /// left.
+    pub(crate) connection: Option<Connection>,
 }
 
 /// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
@@ -126,26 +126,16 @@ pub(crate) fn mount(
 }
 
 impl Mounted {
-    /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
-    /// left.
-    pub(crate) fn connection(&self) -> Option<&Connection> {
-        self.connection.as_ref()
-    }
-
     /// Waits until the file system is unmounted.
     pub(crate) fn wait(self) -> Result<(), MountError> {
         match self.session.join() {
-            Ok(Err(error)) if is_end_of_connection(&error) => Ok(()),
+            // The kernel tells that the connection is gone by ENODEV, which the FUSE library knows, and by ECONNABORTED
+            // to the thread that was just being handed a request.
+            Ok(Err(error)) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => Ok(()),
             Ok(ended) => ended.map_err(MountError::Broken),
             Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
         }
     }
-}
-
-/// Returns whether the kernel told by this error that the connection is gone. It tells so by ENODEV, which the FUSE
-/// library knows, and by ECONNABORTED to the thread that was just being handed a request.
-fn is_end_of_connection(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::ECONNABORTED as i32)
 }
 
 /// Checks that the system has this many more threads. The FUSE library starts its threads after it has mounted, and one
@@ -163,7 +153,7 @@ fn check_threads(number: usize) -> Result<(), MountError> {
 /// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls. Returns also
 /// whether it was with fusermount3.
 fn connect(adapter: Adapter, options: &Options, mountpoint: &Path) -> io::Result<(Session<Adapter>, bool)> {
-    let config = config(options);
+    let mut config = config(options);
     let name = format!("{NAME_PREFIX}{}", options.source.to_string_lossy());
     match mount_directly(&name, mountpoint, options)? {
         Some(device) => {
@@ -173,29 +163,27 @@ fn connect(adapter: Adapter, options: &Options, mountpoint: &Path) -> io::Result
             })?;
             Ok((session, false))
         }
-        None => Ok((Session::new(adapter, mountpoint, &with_helper_options(config, &name, options))?, true)),
+        None => {
+            // fusermount3 treats a comma as the end of the option
+            let name = name.replace('\\', "\\\\").replace(',', "\\,");
+            // the library adds `allow_other`
+            config.mount_options = vec![
+                MountOption::FSName(name),
+                MountOption::Subtype("volfs".into()),
+                MountOption::RO,
+                MountOption::NoAtime,
+                MountOption::NoDev,
+                MountOption::NoSuid,
+                MountOption::DefaultPermissions,
+            ];
+            config.mount_options.extend(longest_read(options).map(MountOption::CUSTOM));
+            Ok((Session::new(adapter, mountpoint, &config)?, true))
+        }
     }
 }
 
 fn longest_read(options: &Options) -> Option<String> {
     (!options.direct_io).then(|| format!("max_read={LONGEST_READ}"))
-}
-
-/// Adds what fusermount3 has to know; the library adds `allow_other`.
-fn with_helper_options(mut config: Config, name: &str, options: &Options) -> Config {
-    // fusermount3 treats a comma as the end of the option
-    let name = name.replace('\\', "\\\\").replace(',', "\\,");
-    config.mount_options = vec![
-        MountOption::FSName(name),
-        MountOption::Subtype("volfs".into()),
-        MountOption::RO,
-        MountOption::NoAtime,
-        MountOption::NoDev,
-        MountOption::NoSuid,
-        MountOption::DefaultPermissions,
-    ];
-    config.mount_options.extend(longest_read(options).map(MountOption::CUSTOM));
-    config
 }
 
 fn config(options: &Options) -> Config {
@@ -214,8 +202,9 @@ struct KernelPages {
 
 impl PageCache for KernelPages {
     fn drop_pages(&self, file: Ino) {
-        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the connection
-        // open although its process has ended, and then nobody answers the reads: so none may begin to wait now.
+        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the
+        // connection open although its process has ended, and then nobody answers the reads: so none may begin to wait
+        // now.
         if self.stop.is_requested() {
             return;
         }
@@ -224,11 +213,11 @@ impl PageCache for KernelPages {
     }
 }
 
-/// Mounts with mount(2): read-only, and without devices, set-user-ID programs and access times. Returns the connection to
-/// the kernel, or `None` if this process may not mount, but a helper might.
+/// Mounts with mount(2): read-only, and without devices, set-user-ID programs and access times. Returns the connection
+/// to the kernel, or `None` if this process may not mount, but a helper might.
 ///
-/// The FUSE library would do it too, but gives such a mount the type `fuse` and not `fuse.volfs`, by which other programs
-/// (updatedb, `df -x`, backups) know what it is.
+/// The FUSE library would do it too, but gives such a mount the type `fuse` and not `fuse.volfs`, by which other
+/// programs (updatedb, `df -x`, backups) know what it is.
 fn mount_directly(name: &str, mountpoint: &Path, options: &Options) -> io::Result<Option<OwnedFd>> {
     let opened = File::options().read(true).write(true).open(DEVICE);
     let device = opened.map_err(|error| io::Error::new(error.kind(), format!("{DEVICE}: {error}")))?;

@@ -1,5 +1,5 @@
-//! The mounts of this system, from `/proc/self/mountinfo`, and their end. Reading the list touches no mounted file system,
-//! so it works even where one of them hangs.
+//! The mounts of this system, from `/proc/self/mountinfo`, and their end. Reading the list touches no mounted file
+//! system, so it works even where one of them hangs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,6 @@ use thiserror::Error;
 /// The prefix of the name of each volfs mount.
 pub(super) const NAME_PREFIX: &str = "volfs:";
 
-/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) id: u64,
@@ -26,9 +25,7 @@ pub(crate) struct Mount {
     pub(crate) device: (u32, u32),
     /// The folder of the file system that is the root of the mount.
     pub(crate) root: PathBuf,
-    /// Where it is mounted.
     pub(crate) mountpoint: PathBuf,
-    /// The type of the file system.
     pub(crate) kind: String,
     /// The mount's source: a device, or a name that the file system chose.
     pub(crate) name: OsString,
@@ -42,8 +39,8 @@ impl Mount {
             && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
     }
 
-    /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose everything
-    /// else about the mount, its name included.
+    /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose
+    /// everything else about the mount, its name included.
     pub(crate) fn owner(&self) -> Option<u32> {
         self.options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
     }
@@ -55,12 +52,10 @@ impl Mount {
     }
 }
 
-/// Reads all mounts that this process sees.
 pub(crate) fn read_mounts() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// Reads all mounts that another process sees.
 pub(crate) fn read_mounts_of(pid: u32) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(format!("/proc/{pid}/mountinfo"))?))
 }
@@ -118,18 +113,16 @@ fn unescape(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns the device (major and minor number) of the visible mount at `mountpoint`, if that is a volfs mount.
-pub(crate) fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
+/// Returns the visible mount at `mountpoint`, if that is a volfs mount.
+pub(crate) fn volfs_at(mountpoint: &Path) -> Option<Mount> {
     let mounts = read_mounts().ok()?;
-    topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
+    topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).cloned()
 }
 
 /// Returns whether the visible mount at `mountpoint` is a volfs mount of this source.
 pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
     // the name of a mount is text
-    let shown = source.to_string_lossy();
-    let is_of_source = |mount: &Mount| mount.is_volfs() && mount.source() == Path::new(&*shown);
-    read_mounts().is_ok_and(|mounts| topmost(&mounts, mountpoint).is_some_and(is_of_source))
+    volfs_at(mountpoint).is_some_and(|mount| mount.source() == Path::new(&*source.to_string_lossy()))
 }
 
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
@@ -146,16 +139,13 @@ pub(crate) const HELPER: &str = "fusermount3";
 /// Why unmounting fails.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum UnmountError {
-    /// A process uses it.
     #[error("it is busy")]
     Busy,
-    /// There is no mount.
     #[error("nothing is mounted there")]
     NotMounted,
     /// The helper finds no mount that this user may unmount.
     #[error("another user mounted it; unmount as that user or as root")]
     NotOurs,
-    /// The user is not root, and the helper is not installed.
     #[error("{HELPER} was not found; install fuse3, or unmount as root")]
     NoHelper,
     /// Any other reason, as the system or the helper states it.

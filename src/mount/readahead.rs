@@ -32,8 +32,8 @@ pub(crate) const READAHEAD_NAME: &CStr = c"volfs-ahead";
 #[derive(Debug)]
 pub(crate) struct ReadaheadProcess {
     socket: OwnedFd,
-    // The daemon never waits for the process, so its number is not reused while the daemon lives: the daemon would mistake
-    // another process for it.
+    // The daemon never waits for the process, so its number is not reused while the daemon lives: the daemon would
+    // mistake another process for it.
     pid: Pid,
     in_flight: AtomicUsize,
 }
@@ -50,13 +50,12 @@ impl ReadaheadProcess {
         Ok(Self { socket: child.socket, pid: child.pid, in_flight: AtomicUsize::new(0) })
     }
 
-    /// The process number.
     pub(super) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
-    fn send(&self, message: &Message) -> bool {
-        send(&self.socket, &message.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    fn send(&self, message: &[u8]) -> bool {
+        send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
     }
 }
 
@@ -81,21 +80,22 @@ impl Readahead for MountReadahead {
 
     /// Sends a request, which is lost if the socket's buffer is full.
     fn request(&self, file: Ino, path: &Path, bytes: Range<u64>) {
-        let path = self.mountpoint.join(path);
+        let request = ReadaheadRequest { device: self.device, file, path: self.mountpoint.join(path), bytes };
         // counted before it can be completed
         self.process.in_flight.fetch_add(1, Ordering::Relaxed);
-        if !self.process.send(&Message::Request(ReadaheadRequest { device: self.device, file, path, bytes })) {
+        if !self.process.send(&request.message()) {
             self.process.in_flight.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Cancels requests, which then count as completed.
     fn cancel(&self, file: Ino) {
-        self.process.send(&Message::Cancel(file));
+        self.process.send(&file.0.to_ne_bytes());
     }
 }
 
-/// A request to read bytes of a file ahead.
+/// A request to read bytes of a file ahead. The process replies with one byte for each completed request. The only
+/// other message is the number of a file, whose requests are cancelled.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadaheadRequest {
     device: (u32, u32),
@@ -105,41 +105,26 @@ struct ReadaheadRequest {
     bytes: Range<u64>,
 }
 
-/// A message to the process, which replies with one byte for each completed request.
-#[derive(Debug, PartialEq, Eq)]
-enum Message {
-    Request(ReadaheadRequest),
-    Cancel(Ino),
-}
-
 /// The number of integers before the path of a request.
 const INTEGERS: usize = 5;
 /// The longest message in bytes.
 const MAX_MESSAGE: usize = INTEGERS * size_of::<u64>() + 4096;
 
-impl Message {
-    fn bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Cancel(file) => file.0.to_ne_bytes().to_vec(),
-            Self::Request(ReadaheadRequest { device: (major, minor), file, path, bytes }) => {
-                let integers: [u64; INTEGERS] = [file.0, (*major).into(), (*minor).into(), bytes.start, bytes.end];
-                let path = path.as_os_str().as_bytes().iter().copied();
-                integers.into_iter().flat_map(u64::to_ne_bytes).chain(path).collect()
-            }
-        }
+impl ReadaheadRequest {
+    fn message(&self) -> Vec<u8> {
+        let Self { device: (major, minor), file, path, bytes } = self;
+        let integers: [u64; INTEGERS] = [file.0, (*major).into(), (*minor).into(), bytes.start, bytes.end];
+        let path = path.as_os_str().as_bytes().iter().copied();
+        integers.into_iter().flat_map(u64::to_ne_bytes).chain(path).collect()
     }
 
     fn parse(message: &[u8]) -> Option<Self> {
-        let mut integers = message.chunks_exact(size_of::<u64>()).map(|n| n.try_into().map(u64::from_ne_bytes).ok());
+        let (integers, path) = message.split_at_checked(INTEGERS * size_of::<u64>())?;
+        let mut integers = integers.chunks_exact(size_of::<u64>()).map(|n| n.try_into().map(u64::from_ne_bytes).ok());
         let mut next = || integers.next().flatten();
         let file = Ino(next()?);
-        if message.len() == size_of::<u64>() {
-            return Some(Self::Cancel(file));
-        }
         let device = (next()?.try_into().ok()?, next()?.try_into().ok()?);
-        let bytes = next()?..next()?;
-        let path = OsStr::from_bytes(message.get(INTEGERS * size_of::<u64>()..)?).into();
-        Some(Self::Request(ReadaheadRequest { device, file, path, bytes }))
+        Some(Self { device, file, path: OsStr::from_bytes(path).into(), bytes: next()?..next()? })
     }
 }
 
@@ -180,19 +165,17 @@ impl Worker {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         };
-        match self.buffer.get(..length).and_then(Message::parse) {
-            Some(Message::Request(request)) => self.queue.push_back(request),
-            Some(Message::Cancel(file)) => {
-                let all = self.queue.len();
-                self.queue.retain(|request| request.file != file);
-                for _ in self.queue.len()..all {
-                    self.complete()?;
-                }
-                return Ok(Some(file));
-            }
-            None => {}
+        let message = self.buffer.get(..length).unwrap_or_default();
+        let Ok(cancelled) = message.try_into().map(|file| Ino(u64::from_ne_bytes(file))) else {
+            self.queue.extend(ReadaheadRequest::parse(message));
+            return Ok(None);
+        };
+        let all = self.queue.len();
+        self.queue.retain(|request| request.file != cancelled);
+        for _ in self.queue.len()..all {
+            self.complete()?;
         }
-        Ok(None)
+        Ok(Some(cancelled))
     }
 
     fn complete(&self) -> Result<Option<Ino>, Errno> {
@@ -244,13 +227,12 @@ mod tests {
 
     #[test]
     fn messages_are_parsed_as_they_were_sent() {
-        let sent = Message::Request(request(1 << 63));
-        let bytes = sent.bytes();
-        assert_eq!(Message::parse(&bytes), Some(sent));
-        assert_eq!(Message::parse(&bytes[..39]), None);
-        let cancel = Message::Cancel(Ino(5));
-        assert_eq!(Message::parse(&cancel.bytes()), Some(cancel));
-        assert_eq!(Message::parse(&[]), None);
+        let sent = request(1 << 63);
+        let message = sent.message();
+        assert_eq!(ReadaheadRequest::parse(&message), Some(sent));
+        for short in [0, 8, 39] {
+            assert_eq!(ReadaheadRequest::parse(&message[..short]), None);
+        }
     }
 
     #[test]

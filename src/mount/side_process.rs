@@ -1,8 +1,9 @@
 //! Side processes, and the messages between a process and another one that it has forked.
 //!
-//! A side process does work that may hang, such as a look at a source whose server does not answer. A process whose thread
-//! waits uninterruptibly cannot end, nor can a process that waits for it. So a side process has no terminal, another working
-//! directory and none of the files of its parent. No process waits for its end, and it ends when its work does.
+//! A side process does work that may hang, such as a look at a source whose server does not answer. A process whose
+//! thread waits uninterruptibly cannot end, nor can a process that waits for it. So a side process has no terminal,
+//! another working directory and none of the files of its parent. No process waits for its end, and it ends when its
+//! work does.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -24,7 +25,7 @@ pub(super) const MAX_MESSAGE: usize = 68 << 10;
 #[derive(Debug)]
 pub(crate) struct SideProcess {
     pid: Pid,
-    link: Link,
+    pub(crate) link: Link,
 }
 
 /// One end of the connection between a process and its side process.
@@ -48,9 +49,8 @@ impl Link {
         loop {
             let left = deadline.and_then(|end| timespec(end.saturating_duration_since(Instant::now())));
             match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], left.as_ref()) {
-                Ok(0) => return None,
                 Err(Errno::INTR) => continue,
-                Err(_) => return None,
+                Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
             let mut message = vec![0; MAX_MESSAGE];
@@ -81,10 +81,6 @@ impl SideProcess {
 
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
     }
 }
 

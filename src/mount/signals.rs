@@ -37,8 +37,8 @@ impl Signals {
         Ok(Self(set))
     }
 
-    /// Starts a thread that waits for the signals. The first one unmounts what is at `place`, lazily if it is busy, and ends
-    /// the process with exit status 0 after a grace time, if the end of the session has not ended it before.
+    /// Starts a thread that waits for the signals. The first one unmounts what is at `place`, lazily if it is busy, and
+    /// ends the process with exit status 0 after a grace time, if the end of the session has not ended it before.
     pub(crate) fn unmount_on_arrival(self, place: PathBuf, watchdog: Option<Watchdog>) -> Result<Stop, DaemonError> {
         let descriptors = Arc::new(FuseDescriptors::new().map_err(failed("no descriptors for the end"))?);
         let watchdog = watchdog.map(Arc::new);
@@ -84,8 +84,8 @@ impl Stop {
         self.requested.load(Ordering::SeqCst)
     }
 
-    /// Gives up the connection to the kernel, so that no program waits for this process any more. The process must end right
-    /// after that: requests in flight get no answer.
+    /// Gives up the connection to the kernel, so that no program waits for this process any more. The process must end
+    /// right after that: requests in flight get no answer.
     pub(crate) fn finished(&self) {
         if let Err(error) = self.descriptors.give_up() {
             log::warn!("cannot give up the connection to the kernel: {error}");
@@ -106,10 +106,8 @@ impl Stop {
         };
         let Some(mountpoint) = place else { return Duration::ZERO };
         let mut outcome = unmount(&mountpoint, false);
-        for _ in 0..RETRIES {
-            if outcome != Err(UnmountError::Busy) {
-                break;
-            }
+        let mut retries = 0..RETRIES;
+        while outcome == Err(UnmountError::Busy) && retries.next().is_some() {
             thread::sleep(PAUSE);
             outcome = unmount(&mountpoint, false);
         }

@@ -35,6 +35,7 @@ use super::fork::{Child, ProcessError, detach_from_parent, failed, signal_at_end
 use super::mountinfo::{UnmountError, is_mount_of, place_of, unmount, volfs_at};
 use super::side_process::timespec;
 use crate::logging::{self, Target};
+use crate::memory::try_zeroed;
 
 /// The name of the process in lists of processes.
 const NAME: &CStr = c"volfs-watch";
@@ -112,7 +113,6 @@ enum Event {
     Mounted(Connection, PathBuf),
     /// The daemon, or a child that it forked, is about to end by a signal.
     Crashed(CrashReport),
-    /// The daemon ends as it should.
     Finished,
     /// The files of the daemon are closed: it has ended altogether.
     Closed,
@@ -169,20 +169,15 @@ impl<'a> Watcher<'a> {
             let _ = logging::start(log, std::sync::Arc::default());
         }
         if !finished {
-            self.log_end(&place, report);
+            let killed =
+                || "it was killed (SIGKILL), by a user, or by the system because memory ran out: see dmesg".to_owned();
+            let how = report.map_or_else(killed, |crash| crash.to_string());
+            let (place, daemon) = (place.display(), self.daemon);
+            log::error!("the daemon of {place} (process {daemon}) ended without unmounting: {how}");
         }
         if !ended {
             self.end_connection(&place, pinned, lever, finished);
         }
-    }
-
-    /// Logs how the daemon ended, which it could not log itself.
-    fn log_end(&self, place: &Path, report: Option<CrashReport>) {
-        let how = match report {
-            Some(crash) => crash.to_string(),
-            None => "it was killed (SIGKILL), by a user, or by the system because memory ran out: see dmesg".into(),
-        };
-        log::error!("the daemon of {} (process {}) ended without unmounting: {how}", place.display(), self.daemon);
     }
 
     /// Ends the connection of a daemon that cannot end, by the first way that the system permits.
@@ -194,29 +189,41 @@ impl<'a> Watcher<'a> {
             return log::warn!("{place}: the daemon still waits for its source; its connection was ended");
         }
         log::warn!("{place}: the daemon still waits for its source; requests are refused in its place");
-        let refused = lever.ok_or(Errno::PERM).and_then(|device| self.refuse_requests(device, finished));
+        let refused = lever.ok_or(Errno::PERM).and_then(|device| self.refuse_requests(&device, finished));
         if let Err(error) = refused
             && !finished
         {
             log::error!("{place}: readers wait for the source as the daemon does: {error}");
-            if let Some(Err(error)) = pinned.map(|pinned| pinned.take_away()) {
+            // so that at least no further program waits for it; it may have been unmounted meanwhile, and another
+            // mounted there
+            let take_away = |device| unmount(&place_of(device).ok_or(UnmountError::NotMounted)?, true);
+            if let Some(Err(error)) = pinned.map(|pinned| take_away(pinned.device)) {
                 log::error!("{place}: cannot unmount: {error}");
             }
         }
     }
 
-    /// Refuses requests until the files of the daemon are closed or the connection has ended. A daemon that `finished`
-    /// has given up its connection: it is ended at once if the kernel does not ask again for what is in flight.
-    fn refuse_requests(&self, device: OwnedFd, finished: bool) -> Result<(), Errno> {
-        let mut refusal = Refusal::new(device)?;
-        let asked = refusal.ask_again();
+    /// Refuses the requests of a FUSE device, which no other process reads any more, until the files of the daemon are
+    /// closed or the connection has ended. A daemon that `finished` has given up its connection: it is ended at once if
+    /// the kernel does not ask again for what is in flight. Speaks the three messages of the FUSE protocol that it
+    /// needs itself, since the FUSE library serves only mounts that it has made.
+    fn refuse_requests(&self, device: &OwnedFd, finished: bool) -> Result<(), Errno> {
+        let flags = fcntl_getfl(device)?;
+        // the file of fusectl can only be written to
+        if !flags.contains(OFlags::RDWR) {
+            return Err(Errno::PERM);
+        }
+        fcntl_setfl(device, flags | OFlags::NONBLOCK)?;
+        let mut buffer = try_zeroed(LONGEST_REQUEST).map_err(|_| Errno::NOMEM)?;
+        // kernels before 6.9 cannot, and requests in flight stay so
+        let asked = write(device, &reply(RESEND, 0));
         if finished {
             asked?;
         } else if let Err(error) = asked {
             log::warn!("requests in flight wait for the source, since this kernel cannot ask for them again: {error}");
         }
-        while refusal.refuse_waiting() {
-            let mut files = [PollFd::new(&refusal, PollFlags::IN), PollFd::new(self.socket, PollFlags::IN)];
+        while refuse_waiting(device, &mut buffer) {
+            let mut files = [PollFd::new(device, PollFlags::IN), PollFd::new(self.socket, PollFlags::IN)];
             let _ = poll(&mut files, None);
             let [_, of_socket] = files.map(|file| file.revents());
             if !of_socket.is_empty() && matches!(self.next(Some(Duration::ZERO)), Event::Closed) {
@@ -292,8 +299,9 @@ fn parse(message: &[u8], descriptor: Option<OwnedFd>) -> Event {
 pub(crate) struct Connection {
     /// The device number (major and minor) of the mount.
     pub(super) device: (u32, u32),
-    /// A descriptor by which another process ends the connection: the file of fusectl, which the kernel gives to the user who
-    /// mounted, or the FUSE device, to answer requests in place of the daemon. `None` if the system has no more descriptors.
+    /// A descriptor by which another process ends the connection: the file of fusectl, which the kernel gives to the
+    /// user who mounted, or the FUSE device, to answer requests in place of the daemon. `None` if the system has no
+    /// more descriptors.
     lever: Option<OwnedFd>,
 }
 
@@ -304,7 +312,7 @@ impl Connection {
         let info = read_to_string(format!("/proc/self/fdinfo/{}", fuse.as_raw_fd())).unwrap_or_default();
         // Older kernels do not tell. Nothing was mounted there a moment ago, so a mount of this source is ours, unless
         // another process has mounted the same source there at the same moment.
-        let by_place = || volfs_at(mountpoint).filter(|_| is_mount_of(source, mountpoint));
+        let by_place = || volfs_at(mountpoint).filter(|_| is_mount_of(source, mountpoint)).map(|mount| mount.device);
         let device = number_of(&info).map(|number| (0, number)).or_else(by_place)?;
         // the device number of FUSE mounts has no major part, so the minor number is its decimal form
         let abort = Path::new(CONNECTIONS).join(device.1.to_string()).join("abort");
@@ -342,62 +350,22 @@ impl PinnedMount {
         let pinned = format!("/proc/self/fd/{}", self.root.as_raw_fd());
         matches!(umount2(pinned.as_str(), MntFlags::MNT_FORCE), Ok(()) | Err(nix::errno::Errno::EBUSY))
     }
-
-    /// Takes the mount away, so that at least no further program waits for it.
-    fn take_away(&self) -> Result<(), UnmountError> {
-        // looked up now: it may have been unmounted meanwhile, and another one mounted there
-        unmount(&place_of(self.device).ok_or(UnmountError::NotMounted)?, true)
-    }
 }
 
-/// Refuses the requests of a FUSE device. It speaks the three messages of the FUSE protocol that it needs itself, since the
-/// FUSE library serves only mounts that it has made.
-struct Refusal {
-    device: OwnedFd,
-    buffer: Vec<u8>,
-}
-
-impl Refusal {
-    /// Prepares to refuse the requests of a device that no other process reads any more.
-    fn new(device: OwnedFd) -> Result<Self, Errno> {
-        let flags = fcntl_getfl(&device)?;
-        // the file of fusectl can only be written to
-        if !flags.contains(OFlags::RDWR) {
-            return Err(Errno::PERM);
-        }
-        fcntl_setfl(&device, flags | OFlags::NONBLOCK)?;
-        let mut buffer = Vec::new();
-        buffer.try_reserve_exact(LONGEST_REQUEST).map_err(|_| Errno::NOMEM)?;
-        buffer.resize(LONGEST_REQUEST, 0);
-        Ok(Self { device, buffer })
-    }
-
-    /// Makes the kernel ask again for all that is in flight. Kernels before 6.9 cannot, and requests in flight stay so.
-    fn ask_again(&self) -> Result<(), Errno> {
-        write(&self.device, &reply(RESEND, 0)).map(drop)
-    }
-
-    /// Refuses all requests that wait. Returns whether there may be more later: not after the connection has ended.
-    fn refuse_waiting(&mut self) -> bool {
-        loop {
-            match read(&self.device, &mut self.buffer) {
-                Ok(length) => {
-                    let answer = self.buffer.get(..length).and_then(refusal_of);
-                    // an error means that the request was interrupted, or the connection has ended
-                    let _ = answer.map(|answer| write(&self.device, &answer));
-                }
-                Err(Errno::AGAIN) => return true,
-                // a request was interrupted while it was read
-                Err(Errno::INTR | Errno::NOENT) => {}
-                Err(_) => return false,
+/// Refuses all requests that wait. Returns whether there may be more later: not after the connection has ended.
+fn refuse_waiting(device: &OwnedFd, buffer: &mut [u8]) -> bool {
+    loop {
+        match read(device, &mut *buffer) {
+            Ok(length) => {
+                let answer = buffer.get(..length).and_then(refusal_of);
+                // an error means that the request was interrupted, or the connection has ended
+                let _ = answer.map(|answer| write(device, &answer));
             }
+            Err(Errno::AGAIN) => return true,
+            // a request was interrupted while it was read
+            Err(Errno::INTR | Errno::NOENT) => {}
+            Err(_) => return false,
         }
-    }
-}
-
-impl AsFd for Refusal {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The clients that may use a server: the users of this machine that may connect, the token that requests carry, and the
-//! names that clients may call the server by.
+//! The clients that may use a server: the users of this machine that may connect, the token that requests carry, and
+//! the names that clients may call the server by.
 //!
 //! A token comes in one of three ways: in the header `Authorization: Bearer TOKEN`, as the first name of the path (for
 //! programs that know nothing but a URL, and for links), or as a cookie that a browser gets with a page.
@@ -67,8 +67,8 @@ impl Access {
         }
     }
 
-    /// Returns whether a connection is a guest's: on this machine, and neither of the server's user nor of root. Guests may
-    /// have the token or not, so their connections are bounded apart.
+    /// Returns whether a connection is a guest's: on this machine, and neither of the server's user nor of root. Guests
+    /// may have the token or not, so their connections are bounded apart.
     pub(super) fn is_guest(&self, peer: &Peer) -> bool {
         self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_trusted)
     }
@@ -107,7 +107,6 @@ impl fmt::Debug for Token {
 /// How a request has shown that it may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// No token is needed.
     Unneeded,
     Header,
     /// By its path, which is now without the token.
@@ -164,7 +163,8 @@ impl Token {
         hmac::verify(&self.key, &message("token", text), self.code.as_ref()).is_ok()
     }
 
-    /// Looks for the token in a request, and takes it out of the path. Fails with [`Problem::Token`] if it is not there.
+    /// Looks for the token in a request, and takes it out of the path. Fails with [`Problem::Token`] if it is not
+    /// there.
     pub(super) fn prove(&self, request: &mut Head, peer: &Peer) -> Result<Proof, Problem> {
         let below = request.uri().path_and_query().and_then(|path| {
             let path = path.as_str().strip_prefix('/')?;
@@ -200,8 +200,8 @@ impl Token {
         })
     }
 
-    /// Returns the cookie for a client, named after the port that it uses: browsers send the cookies of a host to all of
-    /// its ports. `None` for a client that cannot be told from others.
+    /// Returns the cookie for a client, named after the port that it uses: browsers send the cookies of a host to all
+    /// of its ports. `None` for a client that cannot be told from others.
     pub(super) fn cookie(&self, request: &Head, peer: &Peer) -> Option<HeaderValue> {
         let code = hmac::sign(&self.key, &message("cookie", holder(peer)?.as_bytes()));
         let code = URL_SAFE_NO_PAD.encode(code);
@@ -243,8 +243,8 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Names are checked if only this machine reaches the server, or if some were named. No browser reaches a Unix socket: a
-    /// web server in front of it passes on the names that it has itself.
+    /// Names are checked if only this machine reaches the server, or if some were named. No browser reaches a Unix
+    /// socket: a web server in front of it passes on the names that it has itself.
     pub(super) fn new(listen: &Listen, allowed: &[String]) -> Self {
         let address = match listen {
             Listen::Tcp(address) => Some(address.ip()),

@@ -67,7 +67,6 @@ impl App {
         }
     }
 
-    /// Answers a request of a client.
     pub(super) async fn respond(&self, mut request: Head, peer: &Peer, slot: &RequestSlot) -> Response {
         let origin = request.headers().get(ORIGIN).cloned();
         let is_preflight = request.method() == Method::OPTIONS && !self.origins.is_empty();
@@ -195,8 +194,8 @@ impl App {
         }
     }
 
-    /// Compresses text that is sent as a whole for clients that accept that, if an encoder is free. Its entity tag becomes
-    /// weak: its bytes are others than those of the file.
+    /// Compresses text that is sent as a whole for clients that accept that, if an encoder is free. Its entity tag
+    /// becomes weak: its bytes are others than those of the file.
     fn compress(&self, request: &HeaderMap, response: &mut Response) {
         let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
         let length = text(CONTENT_LENGTH).and_then(|length| length.parse().ok()).or(response.body().len());

@@ -1,7 +1,7 @@
 //! The body of a file's response: pieces that are read when the client has taken those before.
 //!
-//! Long pieces are fast, but a client that takes nothing holds those that wait for it. So they come out of a budget that
-//! all responses share; when it is used up pieces are short, and none is read ahead of its client.
+//! Long pieces are fast, but a client that takes nothing holds those that wait for it. So they come out of a budget
+//! that all responses share; when it is used up pieces are short, and none is read ahead of its client.
 
 use std::collections::VecDeque;
 use std::iter::once;
@@ -31,7 +31,6 @@ const MOST_AHEAD: usize = 3;
 /// Smaller pieces of a body with several ranges are copied together.
 const GATHERED: usize = 8 << 10;
 
-/// The budget of long pieces.
 #[derive(Clone, Debug)]
 pub(super) struct Budget(Arc<Semaphore>);
 
@@ -42,7 +41,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns the length of a piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes besides.
+    /// Returns the length of a piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes
+    /// besides.
     fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
         let short = || (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT.saturating_sub(kept).max(UNIT)), None);
         self.long_piece(wanted).unwrap_or_else(short)
@@ -58,9 +58,8 @@ impl Budget {
 }
 
 /// A part of a body.
-enum Part {
+pub(super) enum Part {
     Text(Bytes),
-    /// A range of the file.
     Range(Range<u64>),
     /// A box of samples, each of this many bytes, from this sample on.
     Box(Region, u64, u64),
@@ -78,7 +77,6 @@ impl Part {
 
 /// What a body has, from its beginning to its end.
 pub(super) struct Parts {
-    /// The number of bytes.
     pub(super) len: u64,
     /// What is left of the first part.
     front: Option<Part>,
@@ -88,22 +86,12 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn one(part: Part) -> Self {
+    pub(super) fn one(part: Part) -> Self {
         Self { len: part.len(), front: Some(part), rest: Box::new(std::iter::empty()), weight: 0 }
     }
 
-    /// A range of the file.
-    pub(super) fn range(range: Range<u64>) -> Self {
-        Self::one(Part::Range(range))
-    }
-
-    /// A box of samples of this many bytes.
-    pub(super) fn region(region: Region, size: u64) -> Self {
-        Self::one(Part::Box(region, size, 0))
-    }
-
-    /// Several ranges of a file of `size` bytes and this media type; RFC 9110, section 14.6. A client may ask for many, so
-    /// the text between them is made when it is sent.
+    /// Several ranges of a file of `size` bytes and this media type; RFC 9110, section 14.6. A client may ask for many,
+    /// so the text between them is made when it is sent.
     pub(super) fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
         let tail = format!("\r\n--{boundary}--\r\n");
         let weight = ranges.len() * size_of::<Range<u64>>();
@@ -127,7 +115,6 @@ impl Parts {
     }
 }
 
-/// A piece of a body.
 enum Piece {
     Here(Bytes),
     /// It is being read, and has to have this many bytes.
@@ -148,8 +135,8 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure gets its
-    /// status.
+    /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure
+    /// gets its status.
     pub(super) async fn begin(open: Open, epoch: Option<u32>, budget: Budget, parts: Parts) -> Result<Body, Problem> {
         let mut body = Self { open, epoch, budget, parts, pieces: VecDeque::new(), taken: 0 };
         let Some(first) = body.next().await else { return Ok(Body::default()) };
@@ -210,8 +197,8 @@ impl FileBody {
         }
     }
 
-    /// Starts to read the pieces after the one that is sent now, if the budget allows it: more for a client that has taken
-    /// some.
+    /// Starts to read the pieces after the one that is sent now, if the budget allows it: more for a client that has
+    /// taken some.
     fn read_ahead(&mut self) {
         self.taken += 1;
         while self.pieces.len() < self.taken.min(MOST_AHEAD) {

@@ -5,8 +5,8 @@
 //!
 //! The bytes that a client takes of a response are counted where they leave this process: in the pieces ([`SentPiece`])
 //! that hyper has. HTTP/1 has one response at a time, and one that stalls ends with its connection
-//! ([`Activity::times_out`]). In HTTP/2 a client may stop one response with the window of its stream, which looks like an
-//! idle connection from outside. So each stream has a task that ends it ([`Streams`]).
+//! ([`Activity::times_out`]). In HTTP/2 a client may stop one response with the window of its stream, which looks like
+//! an idle connection from outside. So each stream has a task that ends it ([`Streams`]).
 
 use std::future::Future;
 use std::io;
@@ -74,9 +74,9 @@ impl Turns {
         Arc::new(Self { free, count, peak: AtomicUsize::new(0), queue: Mutex::default() })
     }
 
-    /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. Only the request that
-    /// has the `place` of its connection waits in the common queue, so that connections take turns, and one with many
-    /// requests does not keep the others out.
+    /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. Only the request
+    /// that has the `place` of its connection waits in the common queue, so that connections take turns, and one with
+    /// many requests does not keep the others out.
     async fn next(&self, place: &Semaphore) -> Option<OwnedSemaphorePermit> {
         if let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() {
             self.peak.fetch_max(self.taken(), SeqCst);

@@ -3,7 +3,7 @@
 //! RFC 9110: validators (section 8.8), conditions (section 13, in the order of section 13.2.2) and ranges (section 14).
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode};
 
-use super::body::{Budget, FileBody, Parts, content_range};
+use super::body::{Budget, FileBody, Part, Parts, content_range};
 use super::response::{Head, Problem, Response, content_type, set};
 use super::tree::{Open, TreePath, find};
 use crate::fs::{Attributes, Opened, Volfs};
@@ -43,7 +43,6 @@ impl Files {
         Self { fs, budget: Budget::default(), server: RandomState::new().hash_one(SystemTime::now()) }
     }
 
-    /// Answers a request for a file.
     pub(super) async fn answer(&self, request: &Head, path: &TreePath, found: Attributes) -> Result<Response, Problem> {
         let (file, open, opened) = self.open(path, found).await?;
         let validators = Validators::new(self.server, &file, &opened);
@@ -56,10 +55,11 @@ impl Files {
         validators.write(headers);
         set(headers, CONTENT_TYPE, kind);
         set(headers, ACCEPT_RANGES, "bytes");
-        let mut parts = Parts::range(0..opened.size);
+        let mut parts = Parts::one(Part::Range(0..opened.size));
         if let Some(text) = request.uri().query().and_then(box_of) {
             let samples = opened.samples.ok_or_else(|| Problem::Bad("only lodN.raw has boxes".into()))?;
-            parts = Parts::region(region(&text, &samples.shape)?, samples.dtype.size() as u64);
+            let region = region(&text, &samples.shape)?;
+            parts = Parts::one(Part::Box(region, samples.dtype.size() as u64, 0));
             set(headers, ACCEPT_RANGES, "none");
         } else if request.method() == Method::GET
             && validators.allow_range(request.headers())
@@ -67,9 +67,11 @@ impl Files {
         {
             if let [range] = &ranges[..] {
                 set(headers, CONTENT_RANGE, &content_range(range, opened.size));
-                parts = Parts::range(range.clone());
+                parts = Parts::one(Part::Range(range.clone()));
             } else {
-                let boundary = boundary();
+                // a line that data contain only by chance
+                let random = || RandomState::new().hash_one(0);
+                let boundary = format!("volfs-{:016x}{:016x}", random(), random());
                 set(headers, CONTENT_TYPE, &format!("multipart/byteranges; boundary={boundary}"));
                 parts = Parts::multipart(ranges, opened.size, kind, boundary);
             }
@@ -96,12 +98,6 @@ impl Files {
     }
 }
 
-/// Returns a line that data contain only by chance.
-fn boundary() -> String {
-    let random = || RandomState::new().hash_one(0);
-    format!("volfs-{:016x}{:016x}", random(), random())
-}
-
 /// What tells one version of a file from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Validators {
@@ -126,9 +122,8 @@ impl Validators {
 
     /// Returns the validators of a file of the program itself.
     pub(super) fn of_program(name: &str, content: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        content.hash(&mut hasher);
-        Self { tag: Some(format!("\"{name}-{:x}\"", hasher.finish())), modified: None }
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(content);
+        Self { tag: Some(format!("\"{name}-{hash:x}\"")), modified: None }
     }
 
     /// Returns the time of the last change, if it tells all versions apart.
@@ -175,7 +170,8 @@ impl Validators {
         Ok(since.zip(self.settled_time()).is_some_and(|(since, modified)| modified <= since))
     }
 
-    /// Returns whether a range may be sent: the client has begun with this very version, or does not say which it means.
+    /// Returns whether a range may be sent: the client has begun with this very version, or does not say which it
+    /// means.
     fn allow_range(&self, headers: &HeaderMap) -> bool {
         let Some(value) = headers.get(IF_RANGE) else { return true };
         let Ok(text) = value.to_str() else { return false };
@@ -208,9 +204,9 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other && one.starts_with('"')
 }
 
-/// Reads the ranges that a request wants of a file of `size` bytes: `Range: bytes=0-99,200-,-50`. None of them is empty.
-/// Returns `None` for the whole file: without ranges, if they cannot be understood, or are more than the file. Fails with
-/// [`Problem::Range`] if none of them lies in the file, or there are too many.
+/// Reads the ranges that a request wants of a file of `size` bytes: `Range: bytes=0-99,200-,-50`. None of them is
+/// empty. Returns `None` for the whole file: without ranges, if they cannot be understood, or are more than the file.
+/// Fails with [`Problem::Range`] if none of them lies in the file, or there are too many.
 fn ranges(headers: &HeaderMap, size: u64) -> Result<Option<Vec<Range<u64>>>, Problem> {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Ok(None) };
@@ -268,8 +264,8 @@ fn box_of(query: &str) -> Option<String> {
     Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned())
 }
 
-/// Reads the box `64,0:256,:` of an array of this shape: one entry for each axis, slowest first: `START:STOP`, either of
-/// which may be left out, or one index. Axes at the end that are not named are whole, as with `volfs cat --region`.
+/// Reads the box `64,0:256,:` of an array of this shape: one entry for each axis, slowest first: `START:STOP`, either
+/// of which may be left out, or one index. Axes at the end that are not named are whole, as with `volfs cat --region`.
 fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
     let mut region = Region::whole(*shape);
     for (axis, slice) in text.split(',').enumerate() {

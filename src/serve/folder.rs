@@ -9,7 +9,7 @@ use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
 use serde_json::{Value, json};
 
-use super::page::{DATASET, FILE, FOLDER, FolderPage, Listed, prefers_html};
+use super::page::{self, DATASET, FILE, FOLDER, Listed, prefers_html};
 use super::response::{Body, HTML, Head, JSON, Problem, Response, set};
 use super::tree::{Open, TreePath, call, segment};
 use crate::fs::{Attributes, Ino, Volfs};
@@ -43,9 +43,7 @@ pub(super) async fn answer(
     // before the response begins, so that a failure gets its status
     let first = entries(&folder, found.ino, from, if is_page { PAGE } else { PIECE }).await?;
     *response.body_mut() = if is_page {
-        let kind = kind(fs, found.ino, true);
-        let (entries, next) = &first;
-        FolderPage { path, kind, entries, is_first: from == 0, next: *next, neuroglancer }.html().into()
+        page::of_folder(path, kind(fs, found.ino, true), (&first.0, first.1), from == 0, neuroglancer).into()
     } else {
         listing(path, folder, found.ino, first)
     };

@@ -26,12 +26,10 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// In such a folder users cannot rename or remove the files of others.
 const STICKY: u32 = 0o1000;
 
-/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
     /// At an address. Port 0 is any free one.
     Tcp(SocketAddr),
-    /// At a Unix socket.
     Unix(PathBuf),
 }
 
@@ -144,7 +142,19 @@ fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<Listener, Listen
     let address = SocketAddrUnix::new(&path).map_err(refused)?;
     match fs::symlink_metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        file => remove_stale(&file.map_err(failed)?, &path, &address, at)?,
+        file => {
+            let file = file.map_err(failed)?;
+            if !file.file_type().is_socket() || file.uid() != geteuid().as_raw() {
+                return Err(ListenError::Taken(at.clone()));
+            }
+            match unix_socket().and_then(|socket| connect(socket, &address)) {
+                // it has no listener
+                Err(Errno::CONNREFUSED) => fs::remove_file(&path).map_err(failed)?,
+                // a full queue has a listener
+                Ok(()) | Err(Errno::AGAIN) => return Err(ListenError::InUse(at.clone())),
+                Err(errno) => return Err(refused(errno)),
+            }
+        }
     }
     let socket = unix_socket().map_err(refused)?;
     bind(&socket, &address).map_err(refused)?;
@@ -159,20 +169,6 @@ fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<Listener, Listen
 
 fn unix_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
-}
-
-/// Removes a socket of this user that has no listener.
-fn remove_stale(file: &fs::Metadata, path: &Path, address: &SocketAddrUnix, at: &Listen) -> Result<(), ListenError> {
-    let failed = |error: io::Error| ListenError::Socket(at.clone(), error);
-    if !file.file_type().is_socket() || file.uid() != geteuid().as_raw() {
-        return Err(ListenError::Taken(at.clone()));
-    }
-    match unix_socket().and_then(|socket| connect(socket, address)) {
-        Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
-        // a full queue has a listener
-        Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(at.clone())),
-        Err(errno) => Err(failed(errno.into())),
-    }
 }
 
 /// Returns the first folder, from this one upwards, in which another user than root could replace what lies in it.

@@ -1,5 +1,5 @@
-//! The tree of a mount over HTTP: turns each request into calls of [`Volfs`](crate::fs::Volfs), and the results into the
-//! response.
+//! The tree of a mount over HTTP: turns each request into calls of [`Volfs`](crate::fs::Volfs), and the results into
+//! the response.
 //!
 //! * [`server`] and [`listener`]: where it listens, which connections it accepts, the end at a signal.
 //! * [`peer`] and [`access`]: the client at the other end, and whether it may use the server.
@@ -34,7 +34,6 @@ pub(crate) use server::{ServeError, Server};
 /// What a server may do, and how much of it.
 #[derive(Clone, Debug)]
 pub(crate) struct ServeOptions {
-    /// Where to listen.
     pub(crate) listen: Listen,
     /// The users that may connect, and the token that they need.
     pub(crate) access: Arc<Access>,

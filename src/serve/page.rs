@@ -56,8 +56,8 @@ fn send(request: &Head, name: &str, text: &'static str) -> Result<Response, Prob
     Ok(response)
 }
 
-/// Returns whether the client names HTML, and does not prefer JSON to it. Browsers name text/html; programs send `*/*` or
-/// nothing, and get JSON.
+/// Returns whether the client names HTML, and does not prefer JSON to it. Browsers name text/html; programs send `*/*`
+/// or nothing, and get JSON.
 pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
     let html = quality(headers, ACCEPT, "text/html");
     html > 0.0 && html >= quality(headers, ACCEPT, "application/json")
@@ -97,52 +97,43 @@ impl Listed {
     }
 }
 
-/// What the page of a folder shows.
-pub(super) struct FolderPage<'a> {
-    pub(super) path: &'a TreePath,
-    pub(super) kind: &'static str,
-    /// Its entries, or some of them.
-    pub(super) entries: &'a [Listed],
-    /// Whether these are the first ones.
-    pub(super) is_first: bool,
-    /// Where the next ones begin.
-    pub(super) next: Option<u64>,
-    /// The address of a Neuroglancer.
-    pub(super) neuroglancer: Option<&'a str>,
-}
-
-impl FolderPage<'_> {
-    /// Returns the page: the entries as links, and the scripts that show datasets.
-    pub(super) fn html(&self) -> String {
-        let names: Vec<String> = self.path.names.iter().map(|name| escape(&name.to_string_lossy())).collect();
-        let root = way_up(names.len());
-        let title = names.last().map_or_else(|| "volfs".to_owned(), |name| format!("{name} · volfs"));
-        let mut crumbs = format!("<a href=\"{root}\">volfs</a>");
-        for (n, name) in names.iter().enumerate() {
-            let href = way_up(names.len() - 1 - n);
-            crumbs += &format!(" <span aria-hidden=\"true\">/</span> <a href=\"{href}\">{name}</a>");
-        }
-        let mut rows = String::new();
-        for entry in self.entries {
-            let (slash, kind, name) = (entry.slash(), entry.kind, escape(&entry.name.to_string_lossy()));
-            rows += &format!("<li data-kind=\"{kind}\"><a href=\"{}\">{name}{slash}</a></li>\n", entry.href());
-        }
-        let mut more = String::new();
-        if !self.is_first {
-            more += "<p><a href=\"./\">First entries</a></p>\n";
-        }
-        if let Some(next) = self.next {
-            more += &format!("<p><a id=\"more\" href=\"?from={next}\">More entries</a></p>\n");
-        }
-        let (kind, viewer) = (self.kind, escape(self.neuroglancer.unwrap_or_default()));
-        let body = format!(
-            "<body data-kind=\"{kind}\" data-root=\"{root}\" data-neuroglancer=\"{viewer}\">\n\
-            <header><nav aria-label=\"Path\">{crumbs}</nav></header>\n<main id=\"main\"></main>\n\
-            <section id=\"entries\" aria-labelledby=\"entries-title\">\n\
-            <h2 id=\"entries-title\">Files and folders</h2>\n<ul>\n{rows}</ul>\n{more}</section>\n"
-        );
-        document(&root, &title, true, &body)
+/// Returns the page of a folder: entries as links, and the scripts that show datasets. The entries may be some of them:
+/// the first ones or not, and come with the position of the next one.
+pub(super) fn of_folder(
+    path: &TreePath,
+    kind: &str,
+    (entries, next): (&[Listed], Option<u64>),
+    is_first: bool,
+    neuroglancer: Option<&str>,
+) -> String {
+    let names: Vec<String> = path.names.iter().map(|name| escape(&name.to_string_lossy())).collect();
+    let root = way_up(names.len());
+    let title = names.last().map_or_else(|| "volfs".to_owned(), |name| format!("{name} · volfs"));
+    let mut crumbs = format!("<a href=\"{root}\">volfs</a>");
+    for (n, name) in names.iter().enumerate() {
+        let href = way_up(names.len() - 1 - n);
+        crumbs += &format!(" <span aria-hidden=\"true\">/</span> <a href=\"{href}\">{name}</a>");
     }
+    let mut rows = String::new();
+    for entry in entries {
+        let (slash, kind, name) = (entry.slash(), entry.kind, escape(&entry.name.to_string_lossy()));
+        rows += &format!("<li data-kind=\"{kind}\"><a href=\"{}\">{name}{slash}</a></li>\n", entry.href());
+    }
+    let mut more = String::new();
+    if !is_first {
+        more += "<p><a href=\"./\">First entries</a></p>\n";
+    }
+    if let Some(next) = next {
+        more += &format!("<p><a id=\"more\" href=\"?from={next}\">More entries</a></p>\n");
+    }
+    let viewer = escape(neuroglancer.unwrap_or_default());
+    let body = format!(
+        "<body data-kind=\"{kind}\" data-root=\"{root}\" data-neuroglancer=\"{viewer}\">\n\
+        <header><nav aria-label=\"Path\">{crumbs}</nav></header>\n<main id=\"main\"></main>\n\
+        <section id=\"entries\" aria-labelledby=\"entries-title\">\n\
+        <h2 id=\"entries-title\">Files and folders</h2>\n<ul>\n{rows}</ul>\n{more}</section>\n"
+    );
+    document(&root, &title, true, &body)
 }
 
 /// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
@@ -209,15 +200,7 @@ mod tests {
             Listed { name: "<script>alert(1)</script>".into(), kind: FILE },
             Listed { name: "javascript:x".into(), kind: DATASET },
         ];
-        let html = FolderPage {
-            path: &path,
-            kind: FOLDER,
-            entries: &entries,
-            is_first: true,
-            next: Some(7),
-            neuroglancer: None,
-        }
-        .html();
+        let html = of_folder(&path, FOLDER, (&entries, Some(7)), true, None);
         assert!(
             !html.contains("<script>alert") && !html.contains("\"onload") && !html.contains("\"javascript:"),
             "{html}"

@@ -1,8 +1,8 @@
 //! Finds the user at the other end of a connection.
 //!
-//! On loopback both ends are sockets of this machine, and the kernel knows the owner of each. The socket of the client is
-//! looked up by its two addresses: with sock_diag (one exact query), or in `/proc/net/tcp` and `tcp6` where there is no
-//! netlink (seccomp, RestrictAddressFamilies=, a kernel without tcp_diag).
+//! On loopback both ends are sockets of this machine, and the kernel knows the owner of each. The socket of the client
+//! is looked up by its two addresses: with sock_diag (one exact query), or in `/proc/net/tcp` and `tcp6` where there is
+//! no netlink (seccomp, RestrictAddressFamilies=, a kernel without tcp_diag).
 //!
 //! Only an established socket that a process holds counts: the kernel shows user 0 for one that was closed (FIN_WAIT,
 //! TIME_WAIT) and for one that nobody has accepted yet, and for an address without a connection it finds the listener.
@@ -73,7 +73,8 @@ impl Ends {
 /// The ends of a connection, and where its user is sent.
 type Query = (Ends, oneshot::Sender<Option<u32>>);
 
-/// Finds users, on a separate thread: the kernel may take its time, and one look at a table serves all connections that wait.
+/// Finds users, on a separate thread: the kernel may take its time, and one look at a table serves all connections that
+/// wait.
 #[derive(Debug)]
 pub(super) struct Peers {
     queries: mpsc::Sender<Query>,
@@ -82,7 +83,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Starts the thread.
     pub(super) fn start(server: IpAddr) -> io::Result<Self> {
         let lookup = Lookup::choose(server);
         let can_tell = lookup.is_some();
@@ -111,7 +111,8 @@ fn answer_all(mut queries: mpsc::Receiver<Query>, mut lookup: Option<Lookup>) {
     }
 }
 
-/// Returns the number that the kernel shows for users without a number in this user namespace; `None` where all have one.
+/// Returns the number that the kernel shows for users without a number in this user namespace; `None` where all have
+/// one.
 pub(crate) fn overflow_user() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
@@ -127,8 +128,8 @@ pub(crate) fn overflow_user() -> Option<u32> {
 struct Lookup(Option<SockDiag>);
 
 impl Lookup {
-    /// Returns the way that works here, tried with a connection of this process: sock_diag fails with ENOENT also where the
-    /// kernel has no tcp_diag.
+    /// Returns the way that works here, tried with a connection of this process: sock_diag fails with ENOENT also where
+    /// the kernel has no tcp_diag.
     fn choose(server: IpAddr) -> Option<Self> {
         let listener = TcpListener::bind((server, 0)).ok()?;
         let client = TcpStream::connect(listener.local_addr().ok()?).ok()?;

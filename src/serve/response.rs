@@ -20,7 +20,6 @@ use crate::fs::FsError;
 pub(super) type Head = Request<()>;
 pub(super) type Response = hyper::Response<Body>;
 
-/// The body of a response.
 pub(super) enum Body {
     Whole(Bytes),
     /// Pieces that are made while they are sent. An error breaks the connection off, so that the client knows.
@@ -70,7 +69,6 @@ impl Body {
     }
 }
 
-/// Sets a header.
 pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

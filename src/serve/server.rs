@@ -19,7 +19,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -53,7 +53,6 @@ const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// What to do where users cannot be told apart.
 const NO_USERS: &str = "use --listen unix:PATH, --token-file or --allow-other";
 
-/// Why there is no server.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
     #[error(transparent)]
@@ -67,21 +66,16 @@ pub(crate) enum ServeError {
 /// A server that listens, and does not answer yet.
 pub(crate) struct Server {
     listener: Listener,
-    address: Listen,
+    /// Where it listens.
+    pub(crate) address: Listen,
     options: ServeOptions,
 }
 
 impl Server {
-    /// Begins to listen.
     pub(crate) fn listen(options: ServeOptions) -> Result<Self, ServeError> {
         let listener = Listener::bind(&options.listen, options.access.is_for_others())?;
         let address = listener.at(&options.listen);
         Ok(Self { listener, address, options })
-    }
-
-    /// Returns where it listens.
-    pub(crate) fn address(&self) -> &Listen {
-        &self.address
     }
 
     /// Answers requests until one of these signals, by their numbers, ends the server. Calls `ready` when signals are
@@ -89,7 +83,9 @@ impl Server {
     pub(crate) fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
         let served = fs.start_refreshes().and_then(|()| {
             fs.pool().keep_workers(KEPT_WORKERS);
-            let runtime = runtime()?;
+            let threads = available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
+            let mut runtime = Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(threads).thread_name("volfs-serve").enable_all().build()?;
             let served = runtime.block_on(self.serve(fs, signals, ready));
             // a thread that waits for a source cannot end
             runtime.shutdown_background();
@@ -122,11 +118,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-fn runtime() -> io::Result<Runtime> {
-    let threads = available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
-    Builder::new_multi_thread().worker_threads(threads).thread_name("volfs-serve").enable_all().build()
 }
 
 /// Ends when one of these signals arrives.

@@ -1,5 +1,5 @@
-//! Paths of URLs as names of the tree, and the calls of the file system as futures: what has to wait does so on a thread
-//! of the pool.
+//! Paths of URLs as names of the tree, and the calls of the file system as futures: what has to wait does so on a
+//! thread of the pool.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -162,7 +162,8 @@ impl Open {
         self.fs.opened(self.handle).is_some_and(|opened| opened.epoch == epoch)
     }
 
-    /// Starts to read bytes. What the client may want next is read `ahead` on a thread of the pool, while this one sends.
+    /// Starts to read bytes. What the client may want next is read `ahead` on a thread of the pool, while this one
+    /// sends.
     pub(super) fn read(&self, offset: u64, length: usize, share: Share, ahead: bool) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         let size = u32::try_from(length).unwrap_or(u32::MAX);

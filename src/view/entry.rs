@@ -8,42 +8,41 @@ use crate::volume::Dims;
 
 /// The most files and folders of a view in one layer.
 const MAX_NODES: u64 = 1 << 34;
-/// What a view shows.
-pub(crate) enum Entry {
+
+/// A file or folder that a view shows.
+pub(crate) struct Entry {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+pub(crate) enum Kind {
     File(File),
-    Dir(Dir),
+    Dir(Vec<Entry>),
     Grid(Grid),
 }
 
-/// Makes the content of a file.
 type MakeContent = Box<dyn Fn(LayerRef<'_>) -> Result<Content, FormatError> + Send + Sync>;
 
-/// A file.
+/// A file. Its content is made when it is opened.
 pub(crate) struct File {
-    pub(super) name: String,
-    pub(super) content: MakeContent,
-    pub(super) may_block: bool,
-    /// Whether it is there; `None`: always.
-    pub(super) is_there: Option<fn(LayerRef<'_>) -> bool>,
-}
-
-/// A folder.
-pub(crate) struct Dir {
-    pub name: String,
-    pub entries: Vec<Entry>,
+    pub content: MakeContent,
+    /// Whether the content may wait for the source.
+    pub may_block: bool,
+    /// Whether it is there now. It has a number in any case.
+    pub is_there: fn(LayerRef<'_>) -> bool,
 }
 
 /// A folder of numbered files: file `I` of a grid of one axis is named `I` and the suffix; with more axes, folders for
 /// the slower ones have the numbers as their names.
 pub(crate) struct Grid {
-    pub(super) name: String,
-    pub(super) count: Dims,
-    pub(super) suffix: &'static str,
-    pub(super) content: MakeContentAt,
-    pub(super) is_absent: Option<IsAbsent>,
+    /// The files along each axis.
+    pub count: Dims,
+    pub suffix: &'static str,
+    pub content: MakeContentAt,
+    /// Which files are left out; `None`: no file.
+    pub is_absent: Option<IsAbsent>,
 }
 
-/// Makes the content of the file at an index of a grid.
 type MakeContentAt = Box<dyn Fn(LayerRef<'_>, &Dims) -> Result<Content, FormatError> + Send + Sync>;
 
 /// Returns whether there is no file at an index of a grid. Fails with
@@ -51,44 +50,13 @@ type MakeContentAt = Box<dyn Fn(LayerRef<'_>, &Dims) -> Result<Content, FormatEr
 type IsAbsent = Box<dyn Fn(LayerRef<'_>, &Dims, Blocking) -> Result<bool, FormatError> + Send + Sync>;
 
 impl File {
-    /// Declares a file. Its content is made when it is opened, and may not wait for the source.
-    pub(crate) fn new(
-        name: impl Into<String>,
-        content: impl Fn(LayerRef<'_>) -> Result<Content, FormatError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { name: name.into(), content: Box::new(content), may_block: false, is_there: None }
-    }
-
-    /// Lets the content wait for the source.
-    pub(crate) fn blocking(self) -> Self {
-        Self { may_block: true, ..self }
-    }
-
-    /// Shows the file only while this is true. It has a number in any case.
-    pub(crate) fn shown_if(self, is_there: fn(LayerRef<'_>) -> bool) -> Self {
-        Self { is_there: Some(is_there), ..self }
+    /// Declares a file that is always there, and whose content does not wait for the source.
+    pub(crate) fn new(content: impl Fn(LayerRef<'_>) -> Result<Content, FormatError> + Send + Sync + 'static) -> Self {
+        Self { content: Box::new(content), may_block: false, is_there: |_| true }
     }
 }
 
 impl Grid {
-    /// Declares `count` files along each axis.
-    pub(crate) fn new(
-        name: impl Into<String>,
-        count: Dims,
-        suffix: &'static str,
-        content: impl Fn(LayerRef<'_>, &Dims) -> Result<Content, FormatError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { name: name.into(), count, suffix, content: Box::new(content), is_absent: None }
-    }
-
-    /// Leaves out the files of which this is true.
-    pub(crate) fn without(
-        self,
-        is_absent: impl Fn(LayerRef<'_>, &Dims, Blocking) -> Result<bool, FormatError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { is_absent: Some(Box::new(is_absent)), ..self }
-    }
-
     /// Returns how many folders or files have so many numbers in their paths.
     pub(super) fn at_depth(&self, depth: usize) -> Option<u64> {
         self.count.iter().take(depth).try_fold(1u64, |product, n| product.checked_mul(*n))
@@ -98,53 +66,50 @@ impl Grid {
     pub(super) fn before(&self, depth: usize) -> Option<u64> {
         (0..depth).try_fold(0u64, |sum, depth| sum.checked_add(self.at_depth(depth)?))
     }
-
-    pub(super) fn nodes(&self) -> Option<u64> {
-        self.before(self.count.len() + 1)
-    }
-}
-
-impl From<File> for Entry {
-    fn from(file: File) -> Self {
-        Self::File(file)
-    }
-}
-
-impl From<Dir> for Entry {
-    fn from(dir: Dir) -> Self {
-        Self::Dir(dir)
-    }
-}
-
-impl From<Grid> for Entry {
-    fn from(grid: Grid) -> Self {
-        Self::Grid(grid)
-    }
 }
 
 impl Entry {
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::File(File { name, .. }) | Self::Dir(Dir { name, .. }) | Self::Grid(Grid { name, .. }) => name,
-        }
+    pub(crate) fn file(
+        name: impl Into<String>,
+        content: impl Fn(LayerRef<'_>) -> Result<Content, FormatError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), kind: Kind::File(File::new(content)) }
     }
 
-    fn nodes(&self) -> Option<u64> {
+    pub(crate) fn dir(name: impl Into<String>, entries: Vec<Self>) -> Self {
+        Self { name: name.into(), kind: Kind::Dir(entries) }
+    }
+
+    /// Declares `count` files along each axis.
+    pub(crate) fn grid(
+        name: impl Into<String>,
+        count: Dims,
+        suffix: &'static str,
+        content: impl Fn(LayerRef<'_>, &Dims) -> Result<Content, FormatError> + Send + Sync + 'static,
+    ) -> Self {
+        let content = Box::new(content);
+        Self { name: name.into(), kind: Kind::Grid(Grid { count, suffix, content, is_absent: None }) }
+    }
+}
+
+impl Kind {
+    /// Returns how many files and folders there are; `None` if they are too many to be numbered.
+    pub(super) fn nodes(&self) -> Option<u64> {
         match self {
             Self::File(_) => Some(1),
-            Self::Dir(dir) => nodes(&dir.entries)?.checked_add(1),
-            Self::Grid(grid) => grid.nodes(),
+            Self::Dir(entries) => nodes(entries)?.checked_add(1),
+            Self::Grid(grid) => grid.before(grid.count.len() + 1),
         }
     }
 }
 
 fn nodes(entries: &[Entry]) -> Option<u64> {
-    entries.iter().try_fold(0u64, |sum, entry| sum.checked_add(entry.nodes()?)).filter(|nodes| *nodes <= MAX_NODES)
+    entries.iter().try_fold(0u64, |sum, entry| sum.checked_add(entry.kind.nodes()?)).filter(|nodes| *nodes <= MAX_NODES)
 }
 
-/// Returns whether entries, with all that is in them, are few enough to be numbered.
-pub(crate) fn can_be_numbered(entries: &[Entry]) -> bool {
-    nodes(entries).is_some()
+/// Returns entries if they, with all that is in them, are few enough to be numbered; otherwise none.
+pub(crate) fn numbered(entries: Vec<Entry>) -> Vec<Entry> {
+    if nodes(&entries).is_some() { entries } else { Vec::new() }
 }
 
 /// Declares a file for each level: `lodN` and a suffix.
@@ -156,7 +121,7 @@ pub(crate) fn level_files(
     let levels = 0..layer.levels().len();
     let file = |lod| {
         let content = content.clone();
-        File::new(format!("lod{lod}{suffix}"), move |layer| content(layer, lod)).into()
+        Entry::file(format!("lod{lod}{suffix}"), move |layer| content(layer, lod))
     };
     levels.map(file).collect()
 }
@@ -166,16 +131,15 @@ pub(crate) fn level_files(
 pub(crate) fn files_of_level(layer: LayerRef<'_>, lod: usize) -> Vec<String> {
     let beginning = format!("lod{lod}.");
     let mut files = Vec::new();
-    for view in layer.views.iter().filter(|view| view.beside_layer().is_none()) {
-        for entry in view.entries(layer) {
-            let name = entry.name();
-            match (name.starts_with(&beginning), &entry) {
-                (true, Entry::File(_)) => files.push(name.to_owned()),
-                (true, _) => files.push(format!("{name}/")),
-                (false, Entry::Dir(dir)) if !is_of_a_level(name) => {
-                    let of_level = dir.entries.iter().filter(|entry| matches!(entry, Entry::File(_)));
-                    let of_level = of_level.map(Entry::name).filter(|name| name.starts_with(&beginning));
-                    files.extend(of_level.map(|file| format!("{name}/{file}")));
+    for view in layer.views.iter().filter(|view| view.beside_layer.is_none()) {
+        for Entry { name, kind } in (view.entries)(layer) {
+            match (name.starts_with(&beginning), kind) {
+                (true, Kind::File(_)) => files.push(name),
+                (true, _) => files.push(name + "/"),
+                (false, Kind::Dir(entries)) if !is_of_a_level(&name) => {
+                    let is_of_level =
+                        |entry: &&Entry| matches!(entry.kind, Kind::File(_)) && entry.name.starts_with(&beginning);
+                    files.extend(entries.iter().filter(is_of_level).map(|file| format!("{name}/{}", file.name)));
                 }
                 _ => {}
             }

@@ -1,4 +1,5 @@
-//! `lodN.nhdr`, `lodN.mhd`, `lodN.hdr`: NRRD, MetaImage and ENVI headers that name `lodN.raw`, and where an array lies in space.
+//! `lodN.nhdr`, `lodN.mhd`, `lodN.hdr`: NRRD, MetaImage and ENVI headers that name `lodN.raw`, and where an array lies
+//! in space.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -24,6 +25,10 @@ pub(crate) struct SpatialTransform {
 }
 
 impl SpatialTransform {
+    fn of_level(layer: LayerRef<'_>, lod: usize) -> Self {
+        Self::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref())
+    }
+
     /// Returns the transform of an array in a dataset with or without a survey.
     pub(crate) fn of(info: &ArrayInfo, geometry: Option<&Geometry>) -> Self {
         match geometry {
@@ -125,20 +130,17 @@ const MAX_CHANNELS: u64 = 64;
 /// one before it the height.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stack {
-    /// Pixels of a row.
     pub width: u64,
-    /// Rows of a plane.
     pub height: u64,
     /// The axes across the planes, slowest first: none to three.
     pub across: Vec<u64>,
-    /// Samples of a pixel.
     pub channels: u64,
-    /// The type of a sample.
     pub dtype: Dtype,
 }
 
 impl Stack {
-    /// Returns the stack of an array; `None` for an array of fewer than two or more than five axes besides the channels.
+    /// Returns the stack of an array; `None` for an array of fewer than two or more than five axes besides the
+    /// channels.
     pub(crate) fn of(info: &ArrayInfo) -> Option<Self> {
         let shape: Vec<u64> = info.shape().iter().copied().collect();
         let (last, before) = shape.split_last()?;
@@ -151,7 +153,6 @@ impl Stack {
         is_image.then(|| Self { width: *width, height: *height, across: across.to_vec(), channels, dtype: info.dtype })
     }
 
-    /// Returns the number of planes.
     pub(crate) fn planes(&self) -> u64 {
         self.across.iter().product()
     }
@@ -161,28 +162,18 @@ impl Stack {
         self.width * self.height * self.channels * self.dtype.size() as u64
     }
 
-    /// Returns whether a pixel is red, green and blue.
     pub(crate) fn is_rgb(&self) -> bool {
         self.channels == 3 && matches!(self.dtype, Dtype::UInt8 | Dtype::UInt16)
     }
 }
 
 /// `lodN.nhdr`
-pub(crate) struct Nrrd;
-
-impl View for Nrrd {
-    fn name(&self) -> Option<&'static str> {
-        Some("nrrd")
-    }
-
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        level_files(layer, ".nhdr", |layer, lod| {
-            let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-            let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
-            Ok(nrrd_text(layer.info(lod), &transform, &key_values).into())
-        })
-    }
-}
+pub(crate) const NRRD: View = View::new(Some("nrrd"), |layer| {
+    level_files(layer, ".nhdr", |layer, lod| {
+        let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
+        Ok(nrrd_text(layer.info(lod), &SpatialTransform::of_level(layer, lod), &key_values).into())
+    })
+});
 
 /// Returns the header. Axes are fastest first, the reverse of the array's order.
 fn nrrd_text(info: &ArrayInfo, transform: &SpatialTransform, key_values: &[(&str, &str)]) -> String {
@@ -201,23 +192,17 @@ fn nrrd_text(info: &ArrayInfo, transform: &SpatialTransform, key_values: &[(&str
     });
     let units: Vec<String> =
         transform.units.iter().map(|u| format!("\"{}\"", nrrd_plain(u).replace('"', "'"))).collect();
-    let mut text = String::from("NRRD0005\n# made by volfs\n");
-    let mut line = |key: &str, value: String| {
-        let _ = writeln!(text, "{key}: {value}");
-    };
-    line("type", kind.into());
-    line("dimension", info.axes.len().to_string());
-    line("sizes", fastest_first(&|a| info.shape()[a].to_string()));
-    line("space dimension", transform.origin.len().to_string());
-    line("space units", units.join(" "));
-    line("space directions", directions);
-    line("space origin", vector(&transform.origin));
-    line("kinds", kinds);
-    if info.dtype.size() > 1 {
-        line("endian", "little".into());
-    }
-    line("encoding", "raw".into());
-    line("data file", format!("lod{}.raw", info.lod));
+    let endian = if info.dtype.size() > 1 { "endian: little\n" } else { "" };
+    let mut text = format!(
+        "NRRD0005\n# made by volfs\ntype: {kind}\ndimension: {}\nsizes: {}\nspace dimension: {}\nspace units: {}\n\
+        space directions: {directions}\nspace origin: {}\nkinds: {kinds}\n{endian}encoding: raw\ndata file: lod{}.raw\n",
+        info.axes.len(),
+        fastest_first(&|a| info.shape()[a].to_string()),
+        transform.origin.len(),
+        units.join(" "),
+        vector(&transform.origin),
+        info.lod,
+    );
     for (key, value) in key_values {
         let _ = writeln!(text, "{key}:={}", nrrd_plain(value));
     }
@@ -231,20 +216,11 @@ fn nrrd_plain(text: &str) -> String {
 }
 
 /// `lodN.mhd`
-pub(crate) struct MetaImage;
-
-impl View for MetaImage {
-    fn name(&self) -> Option<&'static str> {
-        Some("mhd")
-    }
-
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        level_files(layer, ".mhd", |layer, lod| {
-            let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-            Ok(mhd_text(layer.info(lod), &transform).into())
-        })
-    }
-}
+pub(crate) const META_IMAGE: View = View::new(Some("mhd"), |layer| {
+    level_files(layer, ".mhd", |layer, lod| {
+        Ok(mhd_text(layer.info(lod), &SpatialTransform::of_level(layer, lod)).into())
+    })
+});
 
 /// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the
 /// channels.
@@ -271,56 +247,42 @@ fn mhd_text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
         numbers.map(|n| number(n + 0.0)).collect::<Vec<_>>().join(" ")
     };
     let matrix = join(&mut directions.iter().flat_map(|v| v.iter().map(|x| *x / length(v))));
-    let mut text = String::new();
-    let mut line = |key: &str, value: String| {
-        let _ = writeln!(text, "{key} = {value}");
-    };
-    line("ObjectType", "Image".into());
-    line("NDims", axes.len().to_string());
-    line("BinaryData", "True".into());
-    line("BinaryDataByteOrderMSB", "False".into());
-    line("CompressedData", "False".into());
-    line("TransformMatrix", matrix);
-    line("Offset", join(&mut transform.origin.iter().copied()));
-    line("CenterOfRotation", join(&mut axes.iter().map(|_| 0.0)));
-    line("ElementSpacing", join(&mut directions.iter().map(|v| length(v))));
-    line("DimSize", axes.iter().map(|a| info.shape()[*a].to_string()).collect::<Vec<_>>().join(" "));
-    if channels > 1 {
-        line("ElementNumberOfChannels", channels.to_string());
-    }
-    line("ElementType", kind.into());
-    line("ElementDataFile", format!("lod{}.raw", info.lod));
-    text
+    let channels = if channels > 1 { format!("ElementNumberOfChannels = {channels}\n") } else { String::new() };
+    format!(
+        "ObjectType = Image\nNDims = {}\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n\
+        TransformMatrix = {matrix}\nOffset = {}\nCenterOfRotation = {}\nElementSpacing = {}\nDimSize = {}\n{channels}\
+        ElementType = {kind}\nElementDataFile = lod{}.raw\n",
+        axes.len(),
+        join(&mut transform.origin.iter().copied()),
+        join(&mut axes.iter().map(|_| 0.0)),
+        join(&mut directions.iter().map(|v| length(v))),
+        axes.iter().map(|a| info.shape()[*a].to_string()).collect::<Vec<_>>().join(" "),
+        info.lod,
+    )
 }
 
 /// `lodN.hdr`
-pub(crate) struct Envi;
+pub(crate) const ENVI: View = View { hidden: envi_hidden, ..View::new(Some("envi"), envi_entries) };
 
-impl View for Envi {
-    fn name(&self) -> Option<&'static str> {
-        Some("envi")
+fn envi_entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    if envi_text(layer.info(0), "").is_none() {
+        return Vec::new();
     }
+    level_files(layer, ".hdr", |layer, lod| {
+        let info = layer.info(lod);
+        let description = format!("{}, layer {}, LOD {lod}", layer.open.name, layer.name());
+        let none = || format!("ENVI has no form for an array of {} axes of {}", info.shape().len(), info.dtype);
+        Ok(envi_text(info, &description).ok_or_else(|| FormatError::Unsupported(none()))?.into())
+    })
+}
 
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        if envi_text(layer.info(0), "").is_none() {
-            return Vec::new();
-        }
-        level_files(layer, ".hdr", |layer, lod| {
-            let info = layer.info(lod);
-            let description = format!("{}, layer {}, LOD {lod}", layer.open.name, layer.name());
-            let none = || format!("ENVI has no form for an array of {} axes of {}", info.shape().len(), info.dtype);
-            Ok(envi_text(info, &description).ok_or_else(|| FormatError::Unsupported(none()))?.into())
-        })
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let info = layer.info(0);
-        let reason = match info.dtype {
-            Dtype::Int8 => "ENVI has no signed 8-bit integers",
-            _ => "ENVI has one image of channels, or bands of one channel, and of no more than 2^31 rows and columns",
-        };
-        envi_text(info, "").is_none().then(|| ("lod0.hdr".to_owned(), reason.to_owned()))
-    }
+fn envi_hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let info = layer.info(0);
+    let reason = match info.dtype {
+        Dtype::Int8 => "ENVI has no signed 8-bit integers",
+        _ => "ENVI has one image of channels, or bands of one channel, and of no more than 2^31 rows and columns",
+    };
+    envi_text(info, "").is_none().then(|| ("lod0.hdr".to_owned(), reason.to_owned()))
 }
 
 /// Returns the header. There is none for int8, for volumes of several channels, and for extents of more than 31 bits.
@@ -363,7 +325,7 @@ fn envi_text(info: &ArrayInfo, description: &str) -> Option<String> {
 
 #[cfg(test)]
 mod spatial_transform_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
     use crate::volume::Corner;
     use crate::volume::Dtype;
@@ -408,7 +370,7 @@ mod spatial_transform_tests {
 
 #[cfg(test)]
 mod axis_positions_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
     use crate::volume::Dtype;
 
@@ -427,7 +389,7 @@ mod axis_positions_tests {
 
 #[cfg(test)]
 mod stack_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
 
     fn stack(shape: &[u64], channels: bool) -> Option<Stack> {
@@ -460,7 +422,7 @@ mod stack_tests {
 
 #[cfg(test)]
 mod nrrd_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
 
     #[test]
@@ -476,7 +438,7 @@ mod nrrd_tests {
 
 #[cfg(test)]
 mod metaimage_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
     use crate::volume::Geometry;
 
@@ -495,7 +457,7 @@ mod metaimage_tests {
 
 #[cfg(test)]
 mod envi_tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
 
     #[test]

@@ -7,36 +7,31 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::entry::{Entry, File, files_of_level};
+use super::entry::{Entry, File, Kind, files_of_level};
 use super::slice_cost;
 use super::{LayerRef, View};
 use crate::catalog::OpenDataset;
-use crate::format::{Census, FormatError};
-use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
+use crate::format::FormatError;
+use crate::volume::{Affine, Axis, Corner, Geometry, NativeJson, Statistics};
 
 /// The `schema` of every JSON object that volfs writes. It grows when a key changes its meaning or goes; new keys may
 /// come at any time.
 pub(crate) const SCHEMA: u64 = 1;
 
-/// The view of one level.
-pub(crate) struct Json;
-
-impl View for Json {
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let content = |lod| move |layer: LayerRef<'_>| Ok(text(&level(layer, lod)?).into());
+pub(crate) const JSON: View = View::new(None, |layer| {
+    let file = |lod| {
+        let content = File::new(move |layer| Ok(text(&level(layer, lod)?).into()));
         // counting the bricks reads the index tables
-        let file = |lod| File::new(format!("lod{lod}.json"), content(lod)).blocking().into();
-        (0..layer.levels().len()).map(file).collect()
-    }
-}
+        let kind = Kind::File(File { may_block: true, ..content });
+        Entry { name: format!("lod{lod}.json"), kind }
+    };
+    (0..layer.levels().len()).map(file).collect()
+});
 
-/// Returns the content of `lodN.json`.
 pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
-    let array = &*layer.levels()[lod];
-    let census = array.census()?;
-    let mut value = facts_of(layer, lod, census.as_ref());
+    let mut value = facts(layer, lod)?;
     value["files"] = files_of_level(layer, lod).into();
-    value["access"] = slice_cost::slice_costs(array)?;
+    value["access"] = slice_cost::slice_costs(&*layer.levels()[lod])?;
     with_text(&mut value);
     Ok(value)
 }
@@ -44,12 +39,7 @@ pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatErro
 /// Returns what `lodN.json` says of the samples, without the files and the access of slices.
 pub(crate) fn facts(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let census = layer.levels()[lod].census()?;
-    let mut value = facts_of(layer, lod, census.as_ref());
-    with_text(&mut value);
-    Ok(value)
-}
-
-fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
+    let census = census.as_ref();
     let info = layer.info(lod);
     let size = info.dtype.size() as u64;
     let bricks = census.map(|c| {
@@ -67,12 +57,12 @@ fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
         "dtype": info.dtype.name(),
         "byte_order": "little",
         "order": "C",
-        "shape": list(&info.shape()),
-        "strides": list(&info.shape().strides(size)),
+        "shape": info.shape().to_vec(),
+        "strides": info.shape().strides(size).to_vec(),
         "size": info.bytes(),
         "axes": info.axes.iter().map(axis).collect::<Vec<_>>(),
-        "brick_shape": list(&info.brick_shape),
-        "brick_grid": list(&info.grid.count()),
+        "brick_shape": info.brick_shape.to_vec(),
+        "brick_grid": info.grid.count().to_vec(),
         "bricks": bricks,
         "codec": census.map(|c| c.codec).or(info.codec),
         "value_range": info.value_range.map(|(lo, hi)| json!([lo, hi])),
@@ -85,19 +75,20 @@ fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
         "warnings": info.warnings,
     });
     value[layer.open.format] = native.into();
-    value
+    with_text(&mut value);
+    Ok(value)
 }
 
-/// Returns the `layers` of dataset.json: those that are shown, then those that cannot be. `views` are those that folders
-/// of layers show.
-pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
+/// Returns the `layers` of dataset.json: those that are shown, then those that cannot be. `views` are those that
+/// folders of layers show.
+pub(crate) fn layers(open: &OpenDataset, views: &[View]) -> Vec<Value> {
     let shown = open.dataset.layers().iter().enumerate().filter_map(|(number, layer)| {
         let finest = layer.levels.first()?.info();
-        let hidden = views.iter().filter_map(|view| view.hidden(LayerRef { open, layer: number, views }));
+        let hidden = views.iter().filter_map(|view| (view.hidden)(LayerRef { open, layer: number, views }));
         let entry = json!({
             "name": layer.name,
             "dtype": finest.dtype.name(),
-            "shape": list(&finest.shape()),
+            "shape": finest.shape().to_vec(),
             "lods": layer.levels.len(),
             "hidden_files": hidden.map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
         });
@@ -107,7 +98,7 @@ pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
         let entry = json!({
             "name": layer.name,
             "dtype": layer.dtype.map(|d| d.name()),
-            "shape": layer.shape.map(|s| list(&s)),
+            "shape": layer.shape.map(|s| s.to_vec()),
             "lods": 0,
             "reason": layer.reason,
         });
@@ -117,8 +108,8 @@ pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
 }
 
 /// Returns the content of `dataset.json`. `views` are those that folders of layers show.
-pub(crate) fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, FormatError> {
-    let info = open.dataset.info();
+pub(crate) fn dataset(open: &OpenDataset, views: &[View]) -> Result<Value, FormatError> {
+    let (info, (seconds, nanoseconds)) = (open.dataset.info(), open.version.mtime);
     let mut value = json!({
         "schema": SCHEMA,
         "format": open.format,
@@ -127,9 +118,9 @@ pub(crate) fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, 
         "layers": layers(open, views),
         "geometry": info.geometry.as_ref().map(geometry),
         "statistics": info.statistics.as_ref().map(statistics),
-        "histogram": info.histogram.as_ref().map(histogram),
+        "histogram": info.histogram.as_ref().map(|h| json!({"min": h.min, "max": h.max, "count": h.count, "bins": h.bins})),
         "metadata": open.dataset.metadata()?,
-        "source": source(open),
+        "source": {"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9},
         "warnings": info.warnings,
     });
     value[open.format] = info.native.clone().into();
@@ -137,7 +128,6 @@ pub(crate) fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, 
     Ok(value)
 }
 
-/// Adds keys to an object.
 fn with(mut object: Value, more: &NativeJson) -> Value {
     if let Some(object) = object.as_object_mut() {
         object.extend(more.clone());
@@ -145,26 +135,19 @@ fn with(mut object: Value, more: &NativeJson) -> Value {
     object
 }
 
-fn list(dims: &Dims) -> Value {
-    dims.to_vec().into()
-}
-
 fn axis(axis: &Axis) -> Value {
     json!({"name": axis.name, "unit": axis.unit, "first": axis.first, "step": axis.step, "count": axis.count})
 }
 
-fn corner(corner: &Corner) -> Value {
-    json!({"index": corner.index, "annotation": corner.annotation, "world": corner.world})
-}
-
 fn geometry(geometry: &Geometry) -> Value {
+    let corner = |c: &Corner| json!({"index": c.index, "annotation": c.annotation, "world": c.world});
     let unit = |name: &Option<String>, factor: f64, kind: &str| json!({"name": name, "factor": factor, "kind": kind});
     let rows = |map: Option<Affine>| map.map(|map| map.rows());
     let maps = [geometry.annotation_to_world, geometry.index_to_world].map(rows);
     let affine =
         maps.iter().any(Option::is_some).then(|| json!({"annotation_to_world": maps[0], "index_to_world": maps[1]}));
     json!({
-        "corners": geometry.corners.iter().map(corner).collect::<Vec<_>>(),
+        "corners": geometry.corners.each_ref().map(corner),
         "affine": affine,
         "units": {
             "horizontal": unit(&geometry.horizontal_unit, geometry.horizontal_factor, geometry.horizontal_kind),
@@ -182,15 +165,6 @@ fn statistics(statistics: &Statistics) -> Value {
         "min": statistics.min,
         "max": statistics.max,
     })
-}
-
-fn histogram(histogram: &Histogram) -> Value {
-    json!({"min": histogram.min, "max": histogram.max, "count": histogram.count, "bins": histogram.bins})
-}
-
-fn source(open: &OpenDataset) -> Value {
-    let (seconds, nanoseconds) = open.version.mtime;
-    json!({"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
 }
 
 /// Adds the texts of integers that a float64 cannot hold exactly, at every depth; for a list that has any, the list of
@@ -261,14 +235,12 @@ fn write(value: &Value, depth: usize, out: &mut String) {
             let mut width = 2 * depth;
             out.push('[');
             for (n, text) in items.iter().map(Value::to_string).enumerate() {
-                match n {
-                    0 => {}
-                    _ if width + text.len() > LINE => {
-                        out.push(',');
-                        new_line(out, depth + 1);
-                        width = 2 * depth;
-                    }
-                    _ => out.push_str(", "),
+                if n > 0 && width + text.len() > LINE {
+                    out.push(',');
+                    new_line(out, depth + 1);
+                    width = 2 * depth;
+                } else if n > 0 {
+                    out.push_str(", ");
                 }
                 width += text.len() + 2;
                 out.push_str(&text);

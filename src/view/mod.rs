@@ -1,14 +1,12 @@
 //! The virtual files: one file or folder here for each kind. A view declares which files and folders a layer has, and
 //! which segments a file consists of; it decodes nothing.
 //!
-//! [`entry`] has what a view declares, [`tree`] numbers and finds the files of all views, and [`segments`] puts the bytes of a read together. A new view is a
-//! file here and a line of [`registry`].
+//! [`entry`] has what a view declares, [`tree`] numbers and finds the files of all views, and [`segments`] puts the
+//! bytes of a read together. A new view is a file here and a line of [`registry`].
 
 mod arrays;
 mod convert;
 mod entry;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod headers;
 pub(crate) mod json;
 mod names;
@@ -17,18 +15,21 @@ mod registry;
 mod segments;
 mod segy;
 mod slice_cost;
+#[cfg(test)]
+pub(crate) mod tests;
 mod tiff;
 mod tree;
 mod zarr;
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
 
 pub(crate) use arrays::npy_header;
 pub(crate) use entry::Entry;
 #[cfg(test)]
-pub(crate) use entry::{File, Grid, level_files};
+pub(crate) use entry::level_files;
 pub(crate) use json::text as json_text;
-pub(crate) use registry::{registry, view_names, views_of, with_needed};
+pub(crate) use registry::{VIEW_NAMES, registry, views_of, with_needed};
 #[cfg(test)]
 pub(crate) use segments::{ComputedFile, Convert, NextSegment, Samples, Segment};
 pub(crate) use segments::{Content, FileRead, SampleRequest, ShownArray, Step};
@@ -41,37 +42,40 @@ use crate::format::{Array, Layer};
 use crate::volume::ArrayInfo;
 
 /// One kind of virtual file.
-pub(crate) trait View: Send + Sync {
-    /// Returns the name by which users choose the view, one of [`view_names`]; views may share one. A view without a
-    /// name is always shown.
-    fn name(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Returns what follows the layer's name in the name of the view's folder beside the layer's folder, if it has one:
-    /// its entries are in there, and none in the layer's folder.
-    fn beside_layer(&self) -> Option<&'static str> {
-        None
-    }
-
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    /// The name by which users choose the view, one of [`VIEW_NAMES`]; views may share one. A view without a name is
+    /// always shown.
+    pub name: Option<&'static str>,
+    /// What follows the layer's name in the name of the view's folder beside the layer's folder, if it has one: its
+    /// entries are in there, and none in the layer's folder.
+    pub beside_layer: Option<&'static str>,
     /// Declares the files and folders of a layer. They depend on the dataset alone.
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry>;
-
+    pub entries: fn(LayerRef<'_>) -> Vec<Entry>,
     /// Returns the name of a file or folder that a layer of this kind usually has, and why this one does not have it.
-    fn hidden(&self, _layer: LayerRef<'_>) -> Option<(String, String)> {
-        None
+    pub hidden: fn(LayerRef<'_>) -> Option<(String, String)>,
+}
+
+impl View {
+    /// Creates a view whose entries are in the layer's folder.
+    pub(crate) const fn new(name: Option<&'static str>, entries: fn(LayerRef<'_>) -> Vec<Entry>) -> Self {
+        Self { name, beside_layer: None, entries, hidden: |_| None }
     }
+}
+
+/// Returns a number that tells a value from others, whatever the process.
+fn hash_of(value: impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
 /// One layer of an open dataset.
 #[derive(Clone, Copy)]
 pub(crate) struct LayerRef<'a> {
-    /// The dataset.
     pub open: &'a OpenDataset,
     /// Index of the layer in the dataset.
     pub layer: usize,
     /// The views that the folder of the layer shows.
-    pub views: &'a [&'a dyn View],
+    pub views: &'a [View],
 }
 
 impl<'a> LayerRef<'a> {
@@ -79,7 +83,6 @@ impl<'a> LayerRef<'a> {
         &self.open.dataset.layers()[self.layer]
     }
 
-    /// Returns the name of the layer.
     pub(crate) fn name(&self) -> &'a str {
         &self.layer().name
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::hash_of;
 use crate::volume::ArrayInfo;
 
 /// The longest file name, in bytes (`NAME_MAX` of Linux).
@@ -29,9 +29,7 @@ pub(crate) fn file_name(name: &str, max: usize) -> String {
     if encoded.len() <= max {
         return encoded;
     }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    let tail = format!("~{:016x}", hasher.finish());
+    let tail = format!("~{:016x}", hash_of(name));
     truncate(&mut encoded, max.saturating_sub(tail.len()));
     encoded + &tail
 }
@@ -88,7 +86,7 @@ pub(crate) fn axis_names(info: &ArrayInfo) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::zeros;
+    use super::super::tests::zeros;
     use super::*;
     use crate::volume::Dtype;
 

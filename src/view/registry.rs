@@ -4,79 +4,58 @@ use super::View;
 use super::{arrays, headers, json, picture, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
-pub(crate) fn registry() -> &'static [&'static dyn View] {
+pub(crate) fn registry() -> &'static [View] {
     &[
-        &arrays::Raw,
-        &arrays::Npy,
-        &json::Json,
-        &headers::Nrrd,
-        &headers::MetaImage,
-        &headers::Envi,
-        &arrays::Float32Npy,
-        &arrays::ByAxis,
-        &segy::SurveySegy,
-        &segy::OriginalSegy,
-        &tiff::Tiff,
-        &picture::Slices,
-        &picture::Preview,
-        &zarr::OmeZarr,
+        arrays::RAW,
+        arrays::NPY,
+        json::JSON,
+        headers::NRRD,
+        headers::META_IMAGE,
+        headers::ENVI,
+        arrays::FLOAT32_NPY,
+        arrays::BY_AXIS,
+        segy::SURVEY,
+        segy::ORIGINAL,
+        tiff::TIFF,
+        picture::SLICES,
+        picture::PREVIEW,
+        zarr::OME_ZARR,
     ]
 }
 
-/// A name of one or more views, by which users choose them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ViewName {
-    /// The name.
-    pub name: &'static str,
-    /// What the views show, in one line.
-    pub about: &'static str,
-    /// Whether they name the file lodN.raw, which is shown with them.
-    pub names_raw: bool,
-}
-
-const NAMES: [ViewName; 12] = [
-    view(RAW, "lodN.raw: the samples, without a header"),
-    view("npy", "lodN.npy: the samples behind a NumPy header"),
-    view("float32", "lodN.float32.npy: the values of integers that stand for others"),
-    view("by-axis", "lodN.by-AXIS.npy: permuted axes, for slices in every direction"),
-    header("nrrd", "lodN.nhdr: NRRD header of lodN.raw (pynrrd, ITK, 3D Slicer, ParaView)"),
-    header("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
-    header("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
-    view("segy", "lod0.sgy, original.sgy: surveys as SEG-Y (segyio, ObsPy)"),
-    view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
-    view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
-    view("preview", "preview.png: the middle slices of a layer as one picture"),
-    view("zarr", "LAYER.ome.zarr: all levels as OME-Zarr (xarray, dask, napari)"),
+/// The names by which users choose views, each with a line about what the views show.
+pub(crate) const VIEW_NAMES: [(&str, &str); 12] = [
+    (RAW, "lodN.raw: the samples, without a header"),
+    ("npy", "lodN.npy: the samples behind a NumPy header"),
+    ("float32", "lodN.float32.npy: the values of integers that stand for others"),
+    ("by-axis", "lodN.by-AXIS.npy: permuted axes, for slices in every direction"),
+    ("nrrd", "lodN.nhdr: NRRD header of lodN.raw (pynrrd, ITK, 3D Slicer, ParaView)"),
+    ("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
+    ("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
+    ("segy", "lod0.sgy, original.sgy: surveys as SEG-Y (segyio, ObsPy)"),
+    ("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
+    ("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
+    ("preview", "preview.png: the middle slices of a layer as one picture"),
+    ("zarr", "LAYER.ome.zarr: all levels as OME-Zarr (xarray, dask, napari)"),
 ];
 
-const fn view(name: &'static str, about: &'static str) -> ViewName {
-    ViewName { name, about, names_raw: false }
-}
-
-const fn header(name: &'static str, about: &'static str) -> ViewName {
-    ViewName { name, about, names_raw: true }
-}
-
-/// Returns all names. Views without a name are always shown.
-pub(crate) fn view_names() -> &'static [ViewName] {
-    &NAMES
-}
-
 const RAW: &str = "raw";
+/// The views whose files name lodN.raw, which is shown with them.
+const WITH_RAW: [&str; 3] = ["nrrd", "mhd", "envi"];
 
 /// Returns the views of these names, and those that are always shown, in the order of the registry. Names are as in
-/// [`view_names`].
-pub(crate) fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
+/// [`VIEW_NAMES`].
+pub(crate) fn views_of(names: &[&str]) -> Vec<View> {
     let names = with_needed(names);
-    let is_shown = |view: &&&'static dyn View| view.name().is_none_or(|name| names.contains(&name));
+    let is_shown = |view: &&View| view.name.is_none_or(|name| names.contains(&name));
     registry().iter().filter(is_shown).copied().collect()
 }
 
-/// Returns names together with those of the views that they need, in the order of [`view_names`], each once.
+/// Returns names together with those of the views that they need, in the order of [`VIEW_NAMES`], each once.
 pub(crate) fn with_needed(names: &[&str]) -> Vec<&'static str> {
-    let needs_raw = view_names().iter().any(|view| view.names_raw && names.contains(&view.name));
+    let needs_raw = names.iter().any(|name| WITH_RAW.contains(name));
     let is_chosen = |name: &str| names.contains(&name) || (needs_raw && name == RAW);
-    view_names().iter().map(|view| view.name).filter(|name| is_chosen(name)).collect()
+    VIEW_NAMES.iter().map(|(name, _)| *name).filter(|name| is_chosen(name)).collect()
 }
 
 #[cfg(test)]
@@ -84,8 +63,8 @@ mod registry_tests {
     use std::sync::Arc;
 
     use super::super::LayerRef;
-    use super::super::entry::{Dir, Entry, File, Grid, files_of_level};
-    use super::super::fixture::{Zeros, one_layer};
+    use super::super::entry::{Entry, files_of_level};
+    use super::super::tests::{Zeros, one_layer};
     use super::super::tree::{Item, Tree};
     use super::*;
     use crate::catalog::OpenDataset;
@@ -94,9 +73,9 @@ mod registry_tests {
     use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, Dtype, NativeJson, Scaling};
 
     /// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
-    fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
-        let in_layer = views.iter().filter(|view| view.beside_layer().is_none());
-        in_layer.flat_map(|view| view.entries(layer)).map(|entry| entry.name().to_owned()).collect()
+    fn entry_names(views: &[View], layer: LayerRef<'_>) -> Vec<String> {
+        let in_layer = views.iter().filter(|view| view.beside_layer.is_none());
+        in_layer.flat_map(|view| (view.entries)(layer)).map(|entry| entry.name).collect()
     }
 
     /// Creates a dataset with one layer of two levels of int16.
@@ -132,26 +111,21 @@ mod registry_tests {
             assert_eq!(tree.name(found(name).unwrap()), *name);
         }
         assert_eq!(found("lod2.npy"), None);
-        assert_eq!(entry_names(&[&arrays::Raw], layer), ["lod0.raw", "lod1.raw"]);
+        assert_eq!(entry_names(&[arrays::RAW], layer), ["lod0.raw", "lod1.raw"]);
     }
 
     /// A view with files and a folder for each level, and files of the levels in a folder `tiff`.
-    struct Various;
-
-    impl View for Various {
-        fn entries(&self, _: LayerRef<'_>) -> Vec<Entry> {
-            let file = |name: &str| File::new(name, |_| unreachable!()).into();
-            let dir = |name: &str, entries| Dir { name: name.to_owned(), entries }.into();
-            let in_tiff = vec![file("lod0.tif"), file("lod1.tif"), dir("lod1.more", Vec::new())];
-            let grid = Grid::new("lod0.slices", [2].into(), ".png", |_, _| unreachable!()).into();
-            vec![grid, file("lod1.ext"), file("lod10.ext"), dir("tiff", in_tiff), dir("lod", Vec::new())]
-        }
-    }
+    const VARIOUS: View = View::new(None, |_| {
+        let file = |name: &str| Entry::file(name, |_| unreachable!());
+        let in_tiff = vec![file("lod0.tif"), file("lod1.tif"), Entry::dir("lod1.more", Vec::new())];
+        let grid = Entry::grid("lod0.slices", [2].into(), ".png", |_, _| unreachable!());
+        vec![grid, file("lod1.ext"), file("lod10.ext"), Entry::dir("tiff", in_tiff), Entry::dir("lod", Vec::new())]
+    });
 
     #[test]
     fn a_level_has_the_files_of_the_views_that_are_shown() {
         let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
-        let layer = LayerRef { open: &open, layer: 0, views: &[&json::Json, &Various] };
+        let layer = LayerRef { open: &open, layer: 0, views: &[json::JSON, VARIOUS] };
         assert_eq!(files_of_level(layer, 0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
         assert_eq!(files_of_level(layer, 1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
         let described = json::level(layer, 1).unwrap();
@@ -169,7 +143,7 @@ mod registry_tests {
             let level = Arc::new(Zeros(ArrayInfo::new(dtype, BrickGrid::aligned(shape, brick), brick)));
             let open = one_layer("wkw", Layer { name: "a".into(), levels: vec![level], native: NativeJson::new() });
             let layer = LayerRef { open: &open, layer: 0, views: registry() };
-            let all: Vec<_> = registry().iter().filter_map(|view| view.hidden(layer)).collect();
+            let all: Vec<_> = registry().iter().filter_map(|view| (view.hidden)(layer)).collect();
             assert!(
                 all.iter().all(|(name, reason)| !reason.is_empty() && !entry_names(registry(), layer).contains(name))
             );
@@ -208,12 +182,12 @@ mod selection_tests {
 
     #[test]
     fn every_view_but_the_description_has_a_name_that_is_explained() {
-        let explained: Vec<&str> = view_names().iter().map(|view| view.name).collect();
-        let of_views: Vec<Option<&str>> = registry().iter().map(|view| view.name()).collect();
+        let explained: Vec<&str> = VIEW_NAMES.iter().map(|(name, _)| *name).collect();
+        let of_views: Vec<Option<&str>> = registry().iter().map(|view| view.name).collect();
         assert_eq!(of_views.iter().filter(|name| name.is_none()).count(), 1, "{of_views:?}");
         let of_views: HashSet<&str> = of_views.into_iter().flatten().collect();
         assert_eq!(of_views, explained.iter().copied().collect());
-        assert!(view_names().iter().all(|view| view.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')));
+        assert!(explained.iter().all(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')));
     }
 
     #[test]
@@ -222,9 +196,9 @@ mod selection_tests {
         assert_eq!(with_needed(&["mhd"]), ["raw", "mhd"]);
         assert_eq!(with_needed(&["raw", "raw"]), ["raw"]);
         assert_eq!(with_needed(&[]), [""; 0]);
-        let names: Vec<_> = views_of(&["envi"]).iter().map(|view| view.name()).collect();
+        let names: Vec<_> = views_of(&["envi"]).iter().map(|view| view.name).collect();
         assert_eq!(names, [Some("raw"), None, Some("envi")]);
-        let all: Vec<&str> = view_names().iter().map(|view| view.name).collect();
+        let all: Vec<&str> = VIEW_NAMES.iter().map(|(name, _)| *name).collect();
         assert_eq!(views_of(&all).len(), registry().len());
     }
 }

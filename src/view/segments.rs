@@ -519,7 +519,7 @@ fn select_box(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fixture::{self, zeros};
+    use super::super::tests::{self, zeros};
     use super::*;
     use crate::volume::Arithmetic;
 
@@ -528,8 +528,7 @@ mod tests {
         let size = dtype.size();
         let file = ArrayFile::new(Vec::new(), &zeros(&[(stored.len() / size) as u64], dtype)).float32(scaling);
         let content = Content::Array(file);
-        fixture::read(&content, 0..content.len(), &mut |_, at| stored[at[0] as usize * size..][..size].to_vec())
-            .unwrap()
+        tests::read(&content, 0..content.len(), &mut |_, at| stored[at[0] as usize * size..][..size].to_vec()).unwrap()
     }
 
     #[test]
@@ -620,7 +619,7 @@ mod tests {
             let record = |n: u8| [n, n, 200, (100 + n).wrapping_mul(2), 18];
             let whole: Vec<u8> = (0..RECORDS as u8).flat_map(record).collect();
             let end = (start + length).min(content.len());
-            let got = fixture::read(&content, start..end, &mut sample).unwrap();
+            let got = tests::read(&content, start..end, &mut sample).unwrap();
             prop_assert_eq!(got, &whole[start as usize..end as usize]);
         }
 
@@ -658,7 +657,7 @@ mod tests {
                 }
             }
             let content = Content::Computed(Arc::new(Padded(array, Region { start, shape: held }, shape)));
-            let got = fixture::read(&content, from..to, &mut |_, at| vec![value(at)]).unwrap();
+            let got = tests::read(&content, from..to, &mut |_, at| vec![value(at)]).unwrap();
             prop_assert_eq!(got, &whole[from as usize..to as usize]);
         }
 
@@ -693,7 +692,7 @@ mod tests {
                 let number = Dims::from([5, 6, 7]).linear_of(at) as usize;
                 stored[2 * number..2 * number + 2].to_vec()
             };
-            let got = fixture::read(&Content::Array(file), start..end, &mut sample).unwrap();
+            let got = tests::read(&Content::Array(file), start..end, &mut sample).unwrap();
             prop_assert_eq!(got, &whole[start as usize..end as usize]);
         }
     }

@@ -49,7 +49,6 @@ impl SliceCost {
     }
 }
 
-/// Returns the list of the access across each axis.
 pub(crate) fn slice_costs(array: &dyn Array) -> Result<Value, FormatError> {
     let info = array.info();
     let across = |axis: usize| {

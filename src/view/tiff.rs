@@ -4,47 +4,36 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::entry::{Dir, Entry, File};
-use super::headers::{Stack, number};
+use super::entry::Entry;
+use super::headers::{Stack, number, step};
 use super::segments::{ArrayFile, Content};
 use super::{LayerRef, View};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Axis, Dtype};
 
-/// The view of all levels.
-pub(crate) struct Tiff;
+pub(crate) const TIFF: View = View { hidden, ..View::new(Some("tiff"), entries) };
 
 const FOLDER: &str = "tiff";
 
-fn container(info: &ArrayInfo) -> Option<Container> {
-    Container::of(Stack::of(info)?)
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    let shown = (0..layer.levels().len()).filter(|lod| Container::of(layer.info(*lod)).is_some());
+    let file = |lod| Entry::file(format!("lod{lod}.tif"), move |layer| content(layer, lod));
+    let entries: Vec<Entry> = shown.map(file).collect();
+    if entries.is_empty() { entries } else { vec![Entry::dir(FOLDER, entries)] }
 }
 
-impl View for Tiff {
-    fn name(&self) -> Option<&'static str> {
-        Some("tiff")
-    }
-
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let shown = (0..layer.levels().len()).filter(|lod| container(layer.info(*lod)).is_some());
-        let file = |lod| File::new(format!("lod{lod}.tif"), move |layer| content(layer, lod)).into();
-        let entries: Vec<Entry> = shown.map(file).collect();
-        if entries.is_empty() { entries } else { vec![Dir { name: FOLDER.to_owned(), entries }.into()] }
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let reason = match Stack::of(layer.info(0)) {
-            None => "a TIFF file is a stack of images: of two to five axes, besides up to 64 channels",
-            Some(_) => "it would be longer than a file can be",
-        };
-        self.entries(layer).is_empty().then(|| (FOLDER.to_owned(), reason.to_owned()))
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let reason = match Stack::of(layer.info(0)) {
+        None => "a TIFF file is a stack of images: of two to five axes, besides up to 64 channels",
+        Some(_) => "it would be longer than a file can be",
+    };
+    entries(layer).is_empty().then(|| (FOLDER.to_owned(), reason.to_owned()))
 }
 
 fn content(layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
     let array = &layer.levels()[lod];
     let none = || FormatError::Unsupported(format!("there is no TIFF file of level {lod}"));
-    let container = container(array.info()).ok_or_else(none)?;
+    let container = Container::of(array.info()).ok_or_else(none)?;
     let file = ArrayFile::new(container.header(array.info()), array);
     Ok(Content::Array(file.with_tail(container.tail_bytes(), move |bytes| container.tail(bytes))))
 }
@@ -70,9 +59,12 @@ const RESOLUTION_UNIT: u16 = 296;
 const EXTRA_SAMPLES: u16 = 338;
 const SAMPLE_FORMAT: u16 = 339;
 
+/// The types of fields.
 const ASCII: u16 = 2;
 const SHORT: u16 = 3;
+const LONG: u16 = 4;
 const RATIONAL: u16 = 5;
+const LONG8: u16 = 16;
 
 /// The file of a stack. Its directories are computed when they are read: those of two planes differ only in a position.
 #[derive(Clone, Debug)]
@@ -87,8 +79,10 @@ pub(crate) struct Container {
 }
 
 impl Container {
-    /// Returns the file of a stack; `None` if it would be longer than a file can be.
-    pub(crate) fn of(stack: Stack) -> Option<Self> {
+    /// Returns the file of an array; `None` if it is no stack of images, or the file would be longer than a file can
+    /// be.
+    fn of(info: &ArrayInfo) -> Option<Self> {
+        let stack = Stack::of(info)?;
         let is_for_imagej = match stack.dtype {
             Dtype::UInt8 => stack.channels == 1 || stack.is_rgb(),
             Dtype::Int16 | Dtype::UInt16 | Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => stack.channels == 1,
@@ -111,19 +105,15 @@ impl Container {
 
     /// Returns the block before the samples, with the first directory.
     pub(crate) fn header(&self, info: &ArrayInfo) -> Vec<u8> {
-        let at = if self.big { 16 } else { 8 };
         let mut header = Vec::with_capacity(SAMPLES_AT as usize);
-        match self.big {
-            true => header.extend_from_slice(b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0"),
-            false => header.extend_from_slice(b"II\x2a\0\x08\0\0\0"),
-        }
+        let (classic, big) = (b"II\x2a\0\x08\0\0\0", b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
+        header.extend_from_slice(if self.big { big } else { classic });
         let mut text = text(&self.stack, info).into_bytes();
         text.push(0);
         let [x, y] = resolution(&self.stack, info);
         let packed = |(above, below): (u32, u32)| u64::from(above) | u64::from(below) << 32;
         let tables = self.tables_at();
-        let resolutions_at = tables.end;
-        let text_at = resolutions_at + 16;
+        let (resolutions_at, text_at) = (tables.end, tables.end + 16);
         let mut fields = self.fields(0);
         fields.push(Field { tag: IMAGE_DESCRIPTION, kind: ASCII, count: text.len() as u64, value: text_at });
         for (tag, fraction, at) in [(X_RESOLUTION, x, resolutions_at), (Y_RESOLUTION, y, resolutions_at + 8)] {
@@ -133,8 +123,8 @@ impl Container {
         // the unit is in the description
         fields.push(Field::short(RESOLUTION_UNIT, 1));
         fields.sort_by_key(|field| field.tag);
-        debug_assert_eq!(size(fields.len(), self.big) + at, tables.start);
         write(&fields, self.next_after(0), self.big, &mut header);
+        debug_assert_eq!(header.len() as u64, tables.start);
         for value in self.table_values() {
             header.extend((0..self.stack.channels).flat_map(|_| value.to_le_bytes()));
         }
@@ -155,7 +145,7 @@ impl Container {
         let mut shorts = |tag: u16, count: u64, value: u16| {
             let at = position;
             position += 2 * stack.channels;
-            let fits = 2 * count <= inline_bytes(self.big);
+            let fits = 2 * count <= if self.big { 8 } else { 4 };
             let packed = (0..count.min(4)).fold(0, |packed, n| packed | u64::from(value) << (16 * n));
             Field { tag, kind: SHORT, count, value: if fits { packed } else { at } }
         };
@@ -216,9 +206,7 @@ impl Container {
         let samples = self.stack.plane_bytes() * self.stack.planes();
         SAMPLES_AT + samples + self.padding + plane * self.directory_size()
     }
-}
 
-impl Container {
     /// Returns the bytes behind the samples: padding, and the directories of all planes but the first.
     fn tail_bytes(&self) -> u64 {
         if self.directories > 1 { self.padding + (self.directories - 1) * self.directory_size() } else { 0 }
@@ -244,19 +232,11 @@ impl Container {
     }
 }
 
-/// The types of fields.
-const TYPE_SHORT: u16 = 3;
-const LONG: u16 = 4;
-const LONG8: u16 = 16;
-
 /// A tag and its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// The tag.
     pub tag: u16,
-    /// The type of its values.
     pub kind: u16,
-    /// Their number.
     pub count: u64,
     /// The values if they fit, packed from the lowest byte on; otherwise the position in the file where they stand.
     pub value: u64,
@@ -265,7 +245,7 @@ pub(crate) struct Field {
 impl Field {
     /// Returns a field of one 16-bit number.
     pub(crate) fn short(tag: u16, value: u16) -> Self {
-        Self { tag, kind: TYPE_SHORT, count: 1, value: value.into() }
+        Self { tag, kind: SHORT, count: 1, value: value.into() }
     }
 
     /// Returns a field of one number, of 32 bits if it fits.
@@ -285,29 +265,19 @@ pub(crate) fn size(fields: usize, big: bool) -> u64 {
     count + field * fields as u64 + next
 }
 
-/// Returns the bytes of values that fit into a field.
-pub(crate) fn inline_bytes(big: bool) -> u64 {
-    if big { 8 } else { 4 }
-}
-
 /// Appends a directory. Its fields are in ascending order of their tags; `next` is the position of the next directory,
 /// 0 if there is none. In classic TIFF all numbers fit 32 bits.
 pub(crate) fn write(fields: &[Field], next: u64, big: bool, out: &mut Vec<u8>) {
-    let word = |out: &mut Vec<u8>, value: u64| match big {
-        true => out.extend_from_slice(&value.to_le_bytes()),
-        false => out.extend_from_slice(&(value as u32).to_le_bytes()),
-    };
-    match big {
-        true => out.extend_from_slice(&(fields.len() as u64).to_le_bytes()),
-        false => out.extend_from_slice(&(fields.len() as u16).to_le_bytes()),
-    }
+    let (word, count) = if big { (8, 8) } else { (4, 2) };
+    let mut put = |value: u64, bytes: usize| out.extend_from_slice(&value.to_le_bytes()[..bytes]);
+    put(fields.len() as u64, count);
     for field in fields {
-        out.extend_from_slice(&field.tag.to_le_bytes());
-        out.extend_from_slice(&field.kind.to_le_bytes());
-        word(out, field.count);
-        word(out, field.value);
+        put(field.tag.into(), 2);
+        put(field.kind.into(), 2);
+        put(field.count, word);
+        put(field.value, word);
     }
-    word(out, next);
+    put(next, word);
 }
 
 /// The longest name of a unit, in characters.
@@ -328,14 +298,12 @@ pub(crate) fn text(stack: &Stack, info: &ArrayInfo) -> String {
     if stack.across.len() > 1 {
         text += "hyperstack=true\n";
     }
-    if let Some([.., y, x]) = planes_axes(stack, info)
-        && let Some(unit) = unit(x).filter(|_| unit(x) == unit(y))
-    {
+    if let Some((unit, _)) = common_unit(stack, info) {
         let _ = writeln!(text, "unit={}", ascii(unit));
-        if let Some(z) = slice_axis(stack, info)
-            && z.unit == x.unit
-        {
-            let _ = writeln!(text, "spacing={}", number(step(z)));
+        // the axis that ImageJ calls slices
+        let slices = info.axes.get(stack.across.len().clamp(1, 2) - 1).filter(|_| !stack.across.is_empty());
+        if let Some(z) = slices.filter(|z| z.unit.as_deref() == Some(unit)) {
+            let _ = writeln!(text, "spacing={}", number(step(z.step).abs()));
         }
     }
     if let (Dtype::Float32, Some((min, max))) = (info.dtype, info.value_range)
@@ -351,30 +319,15 @@ pub(crate) fn text(stack: &Stack, info: &ArrayInfo) -> String {
 /// Returns pixels per unit along a row and along a column, as numerator and denominator; ones if these have no common
 /// unit.
 pub(crate) fn resolution(stack: &Stack, info: &ArrayInfo) -> [(u32, u32); 2] {
-    match planes_axes(stack, info) {
-        Some([.., y, x]) if unit(x).is_some() && unit(x) == unit(y) => [x, y].map(|axis| rational(1.0 / step(axis))),
-        _ => [(1, 1); 2],
-    }
+    let pixels = |axis: &Axis| rational(1.0 / step(axis.step).abs());
+    common_unit(stack, info).map_or([(1, 1); 2], |(_, axes)| axes.map(pixels))
 }
 
-/// Returns the axes of the array without the channels.
-fn planes_axes<'a>(stack: &Stack, info: &'a ArrayInfo) -> Option<&'a [Axis]> {
-    info.axes.get(..stack.across.len() + 2)
-}
-
-/// Returns the axis that ImageJ calls slices.
-fn slice_axis<'a>(stack: &Stack, info: &'a ArrayInfo) -> Option<&'a Axis> {
-    info.axes.get(stack.across.len().clamp(1, 2) - 1).filter(|_| !stack.across.is_empty())
-}
-
-fn unit(axis: &Axis) -> Option<&str> {
-    axis.unit.as_deref().filter(|unit| !unit.is_empty())
-}
-
-/// Returns the distance between neighbours, which has no direction here.
-fn step(axis: &Axis) -> f64 {
-    let step = axis.step.abs();
-    if step.is_finite() && step > 0.0 { step } else { 1.0 }
+/// Returns the unit that rows and columns have in common, and their axes, that along a row first.
+fn common_unit<'a>(stack: &Stack, info: &'a ArrayInfo) -> Option<(&'a str, [&'a Axis; 2])> {
+    let [.., y, x] = info.axes.get(..stack.across.len() + 2)? else { return None };
+    let unit = x.unit.as_deref().filter(|unit| !unit.is_empty() && x.unit == y.unit)?;
+    Some((unit, [x, y]))
 }
 
 /// Returns a unit as ImageJ writes it: short, and in ASCII.
@@ -435,7 +388,7 @@ mod container_tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
 
     const DTYPES: [Dtype; 10] = [
         Dtype::Int8,
@@ -457,7 +410,7 @@ mod container_tests {
     }
 
     fn file(info: &ArrayInfo) -> Container {
-        Container::of(Stack::of(info).unwrap()).unwrap()
+        Container::of(info).unwrap()
     }
 
     fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
@@ -568,7 +521,8 @@ mod container_tests {
         assert_eq!(planes.map(|file| file.big), [false, true]);
         let wide = of(&[2, 1, 1 << 33], Dtype::UInt8);
         assert!(wide.big && wide.fields(1).contains(&Field { tag: IMAGE_WIDTH, kind: 16, count: 1, value: 1 << 33 }));
-        assert!(Container::of(Stack::of(&info(&[1 << 60, 1, 1], Dtype::UInt8, false)).unwrap()).is_none());
+        let long = info(&[1 << 60, 1, 1], Dtype::UInt8, false);
+        assert!(Stack::of(&long).is_some() && Container::of(&long).is_none());
     }
 
     #[test]
@@ -622,7 +576,7 @@ mod directory_tests {
 #[cfg(test)]
 mod description_tests {
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
 
     fn described(shape: &[u64], unit: impl Fn(usize) -> Option<&'static str>) -> (String, [(u32, u32); 2]) {
         let mut info = zeros(shape, Dtype::UInt16).info().clone();

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::iter;
 
-use super::entry::{Dir, Entry, File, Grid, can_be_numbered};
+use super::entry::{Entry, File, Grid, Kind, numbered};
 use super::json;
 use super::names::{NAME_MAX, file_name, unique};
 use super::segments::{Content, ShownArray};
@@ -35,9 +35,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The dataset's folder.
     pub(crate) const DATASET: Self = Self::at(0);
-    /// `dataset.json`.
     pub(crate) const DESCRIPTION: Self = Self::at(1);
     /// `error.txt`, of a dataset that does not open.
     pub(crate) const ERROR: Self = Self::at(2);
@@ -49,9 +47,8 @@ impl Item {
     }
 }
 
-/// All files and folders of a dataset.
 pub(crate) struct Tree {
-    views: &'static [&'static dyn View],
+    views: &'static [View],
     /// In the order of their numbers. The entries of a folder follow it.
     nodes: Vec<Node>,
 }
@@ -66,17 +63,8 @@ struct Node {
     /// One past the last node in it.
     end: usize,
     layer: Option<usize>,
+    /// The entries of a folder are nodes.
     kind: Kind,
-}
-
-enum Kind {
-    Dir,
-    /// `dataset.json`
-    Description,
-    /// `error.txt`
-    Error,
-    File(File),
-    Grid(Grid),
 }
 
 /// Returns the name of the folder of each layer.
@@ -96,74 +84,57 @@ fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
 
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
-    pub(crate) fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
+    pub(crate) fn new(open: &OpenDataset, views: &'static [View]) -> Self {
         let mut tree = Self { views, nodes: Vec::new() };
-        tree.add(String::new(), 0, None, Kind::Dir);
-        tree.add(DATASET_JSON.to_owned(), 0, None, Kind::Description);
-        tree.add(ERROR_TXT.to_owned(), 0, None, Kind::Error);
+        let description = File { may_block: true, ..File::new(description) };
+        let error = File { is_there: |_| false, ..File::new(|_| Ok(String::new().into())) };
+        let own = [(DATASET_JSON, description), (ERROR_TXT, error)];
+        let own = own.map(|(name, file)| Entry { name: name.to_owned(), kind: Kind::File(file) });
+        tree.add(Entry::dir("", own.into()), 0, None);
         let mut taken = taken_names();
         for (layer, name) in layer_names(open, &mut taken).into_iter().enumerate() {
             let shown = LayerRef { open, layer, views };
-            let entries = |view: &&dyn View| Some(view.entries(shown)).filter(|entries| can_be_numbered(entries));
-            let in_layer = views.iter().filter(|view| view.beside_layer().is_none()).filter_map(entries).flatten();
-            let dir = Dir { name: name.clone(), entries: in_layer.collect() };
-            tree.add_entry(dir.into(), 0, layer);
-            for view in views.iter() {
-                let Some(suffix) = view.beside_layer() else { continue };
-                let Some(entries) = entries(view).filter(|entries| !entries.is_empty()) else { continue };
+            let entries = |view: &View| numbered((view.entries)(shown));
+            let in_layer = views.iter().filter(|view| view.beside_layer.is_none()).flat_map(entries).collect();
+            tree.add(Entry::dir(name.clone(), in_layer), 0, Some(layer));
+            for (view, suffix) in views.iter().filter_map(|view| Some((view, view.beside_layer?))) {
+                let entries = entries(view);
+                if entries.is_empty() {
+                    continue;
+                }
                 let most = NAME_MAX - suffix.len();
                 // the name of the layer's folder, if it leaves room for the suffix
                 let short = || file_name(shown.name(), most);
                 let folder = if name.len() <= most { name.clone() } else { short() } + suffix;
-                tree.add_entry(Dir { name: unique(folder, NAME_MAX, &mut taken), entries }.into(), 0, layer);
+                tree.add(Entry::dir(unique(folder, NAME_MAX, &mut taken), entries), 0, Some(layer));
             }
         }
         tree.nodes[0].end = tree.nodes.len();
         tree
     }
 
-    fn add_entry(&mut self, entry: Entry, parent: usize, layer: usize) {
-        match entry {
-            Entry::File(mut file) => {
-                let name = std::mem::take(&mut file.name);
-                self.add(name, parent, Some(layer), Kind::File(file));
-            }
-            Entry::Grid(mut grid) => {
-                let name = std::mem::take(&mut grid.name);
-                self.add(name, parent, Some(layer), Kind::Grid(grid));
-            }
-            Entry::Dir(dir) => {
-                let at = self.nodes.len();
-                self.add(dir.name, parent, Some(layer), Kind::Dir);
-                for entry in dir.entries {
-                    self.add_entry(entry, at, layer);
-                }
-                self.nodes[at].end = self.nodes.len();
-            }
+    fn add(&mut self, Entry { name, mut kind }: Entry, parent: usize, layer: Option<usize>) {
+        let after = |last: &Node| last.first.saturating_add(last.kind.nodes().unwrap_or(u64::MAX));
+        let first = self.nodes.last().map_or(0, after);
+        let at = self.nodes.len();
+        let below = if let Kind::Dir(entries) = &mut kind { std::mem::take(entries) } else { Vec::new() };
+        self.nodes.push(Node { first, name, parent, end: at + 1, layer, kind });
+        for entry in below {
+            self.add(entry, at, layer);
         }
-    }
-
-    fn add(&mut self, name: String, parent: usize, layer: Option<usize>, kind: Kind) {
-        let first = self.nodes.last().map_or(0, |last| {
-            let nodes = if let Kind::Grid(grid) = &last.kind { grid.nodes().unwrap_or(u64::MAX) } else { 1 };
-            last.first.saturating_add(nodes)
-        });
-        let end = self.nodes.len() + 1;
-        self.nodes.push(Node { first, name, parent, end, layer, kind });
+        self.nodes[at].end = self.nodes.len();
     }
 
     /// Returns whether the other tree has the same files and folders under the same numbers.
     pub(crate) fn has_files_of(&self, other: &Self) -> bool {
-        let files = |tree: &Self| tree.nodes.iter().map(|node| (node.first, node.name.clone(), node.parent)).collect();
-        let (files, others): (Vec<_>, Vec<_>) = (files(self), files(other));
-        files == others
+        let file = |node: &Node| (node.first, node.name.clone(), node.parent);
+        self.nodes.iter().map(file).eq(other.nodes.iter().map(file))
     }
 
     fn node(&self, item: Item) -> &Node {
         &self.nodes[item.node]
     }
 
-    /// Returns the layer that a file or folder belongs to.
     pub(crate) fn layer(&self, item: Item) -> Option<usize> {
         self.node(item).layer
     }
@@ -198,16 +169,14 @@ impl Tree {
         self.node(item).first.saturating_add(before).saturating_add(item.number)
     }
 
-    /// Returns whether an item is a folder.
     pub(crate) fn is_folder(&self, item: Item) -> bool {
         match &self.node(item).kind {
-            Kind::Dir => true,
+            Kind::Dir(_) => true,
             Kind::Grid(grid) => item.depth < grid.count.len(),
-            Kind::Description | Kind::Error | Kind::File(_) => false,
+            Kind::File(_) => false,
         }
     }
 
-    /// Returns the folder that contains an item.
     pub(crate) fn parent(&self, item: Item) -> Item {
         match (&self.node(item).kind, item.depth.checked_sub(1)) {
             (Kind::Grid(grid), Some(depth)) => Item { depth, number: item.number / grid.count[depth].max(1), ..item },
@@ -215,7 +184,6 @@ impl Tree {
         }
     }
 
-    /// Returns the name of an item in its folder.
     pub(crate) fn name(&self, item: Item) -> String {
         match (&self.node(item).kind, item.depth.checked_sub(1)) {
             (Kind::Grid(grid), Some(depth)) => {
@@ -232,32 +200,33 @@ impl Tree {
         matches!(self.node(folder).kind, Kind::Grid(_))
     }
 
+    /// Returns the entries of a folder from position `from` on, whether they are there or not.
+    fn entries(&self, folder: Item, from: u64) -> Box<dyn Iterator<Item = Item> + '_> {
+        if let Kind::Grid(grid) = &self.node(folder).kind {
+            let along = grid.count.get(folder.depth).copied().unwrap_or(0);
+            let entry = move |at| Item { depth: folder.depth + 1, number: folder.number * along + at, ..folder };
+            return Box::new((from..along).map(entry));
+        }
+        let (first, end) = (folder.node + 1, self.node(folder).end);
+        let nodes = iter::successors(Some(first), |at| self.nodes.get(*at).map(|node| node.end));
+        let entries = nodes.take_while(move |at| *at < end).map(Item::at);
+        Box::new(entries.skip(usize::try_from(from).unwrap_or(usize::MAX)))
+    }
+
     /// Passes the entries of a folder to `add`, from position `from` on and until it returns false: the item, and the
     /// position of the next entry.
     pub(crate) fn list(&self, open: &OpenDataset, folder: Item, from: u64, add: &mut dyn FnMut(Item, u64) -> bool) {
-        if let Kind::Grid(grid) = &self.node(folder).kind {
-            let Some(along) = grid.count.get(folder.depth) else { return };
-            for at in from..*along {
-                let item = Item { depth: folder.depth + 1, number: folder.number * along + at, ..folder };
-                // one that cannot be looked for is there: reading it says what is wrong
-                let is_there = self.is_there(open, item, Blocking::Yes).unwrap_or(true);
-                if is_there && !add(item, at + 1) {
-                    return;
-                }
-            }
-            return;
-        }
-        let next = |item: &Item| self.nodes.get(item.node).map(|node| Item::at(node.end));
-        let first = Item::at(folder.node + 1);
-        let entries = iter::successors(Some(first), next).take_while(|item| item.node < self.node(folder).end);
-        for (item, position) in entries.zip(0..).skip(usize::try_from(from).unwrap_or(usize::MAX)) {
-            if self.is_there(open, item, Blocking::Yes).unwrap_or(true) && !add(item, position + 1) {
+        for (item, position) in self.entries(folder, from).zip(from..) {
+            // one that cannot be looked for is there: reading it says what is wrong
+            let is_there = self.is_there(open, item, Blocking::Yes).unwrap_or(true);
+            if is_there && !add(item, position + 1) {
                 return;
             }
         }
     }
 
-    /// Finds `name` in a folder. Fails with [`SourceError::WouldBlock`] if it has to look at the source and may not wait.
+    /// Finds `name` in a folder. Fails with [`SourceError::WouldBlock`] if it has to look at the source and may not
+    /// wait.
     pub(crate) fn find(
         &self,
         open: &OpenDataset,
@@ -267,13 +236,7 @@ impl Tree {
     ) -> Result<Option<Item>, FormatError> {
         let found = match &self.node(folder).kind {
             Kind::Grid(grid) => find_in_grid(grid, folder, name),
-            _ => {
-                let (mut at, end) = (folder.node + 1, self.node(folder).end);
-                while at < end && self.nodes[at].name != name {
-                    at = self.nodes[at].end;
-                }
-                (at < end).then_some(Item::at(at))
-            }
+            _ => self.entries(folder, 0).find(|item| self.node(*item).name == name),
         };
         let Some(found) = found else { return Ok(None) };
         Ok(self.is_there(open, found, blocking)?.then_some(found))
@@ -282,8 +245,7 @@ impl Tree {
     fn is_there(&self, open: &OpenDataset, item: Item, blocking: Blocking) -> Result<bool, FormatError> {
         let node = self.node(item);
         match &node.kind {
-            Kind::Error => Ok(false),
-            Kind::File(File { is_there: Some(is_there), .. }) => Ok(is_there(self.layer_of(open, node))),
+            Kind::File(file) => Ok((file.is_there)(self.layer_of(open, node))),
             Kind::Grid(Grid { count, is_absent: Some(is_absent), .. }) if item.depth == count.len() => {
                 Ok(!is_absent(self.layer_of(open, node), &count.index_of(item.number), blocking)?)
             }
@@ -299,20 +261,14 @@ impl Tree {
         item: Item,
         blocking: Blocking,
     ) -> Result<Option<Content>, FormatError> {
-        let (node, may_not_wait) = (self.node(item), blocking == Blocking::No);
+        let node = self.node(item);
         match &node.kind {
-            Kind::Description | Kind::File(File { may_block: true, .. }) if may_not_wait => {
-                Err(SourceError::WouldBlock.into())
-            }
-            Kind::Description => {
-                let _claim = claim(DESCRIPTION_BYTES)?;
-                Ok(Some(json::text(&json::dataset(open, self.views)?).into()))
-            }
+            Kind::File(file) if file.may_block && blocking == Blocking::No => Err(SourceError::WouldBlock.into()),
             Kind::File(file) => (file.content)(self.layer_of(open, node)).map(Some),
             Kind::Grid(grid) if item.depth == grid.count.len() => {
                 (grid.content)(self.layer_of(open, node), &grid.count.index_of(item.number)).map(Some)
             }
-            Kind::Grid(_) | Kind::Dir | Kind::Error => Ok(None),
+            Kind::Grid(_) | Kind::Dir(_) => Ok(None),
         }
     }
 
@@ -325,7 +281,11 @@ impl Tree {
     }
 }
 
-/// Finds a name in a folder of a grid.
+fn description(layer: LayerRef<'_>) -> Result<Content, FormatError> {
+    let _claim = claim(DESCRIPTION_BYTES)?;
+    Ok(json::text(&json::dataset(layer.open, layer.views)?).into())
+}
+
 fn find_in_grid(grid: &Grid, folder: Item, name: &str) -> Option<Item> {
     let along = *grid.count.get(folder.depth)?;
     let depth = folder.depth + 1;

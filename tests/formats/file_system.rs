@@ -20,9 +20,9 @@ impl FileSystem {
     }
 
     /// The file system of a folder, with formats and views besides the built-in ones.
-    pub fn with(source: &Path, formats: &[&'static dyn Format], views: &[&'static dyn View]) -> Self {
+    pub fn with(source: &Path, formats: &[&'static dyn Format], views: &[View]) -> Self {
         let formats: Vec<&'static dyn Format> = format::registry().iter().chain(formats.iter().copied()).collect();
-        let views: Vec<&'static dyn View> = view::registry().iter().chain(views).copied().collect();
+        let views: Vec<View> = view::registry().iter().chain(views).copied().collect();
         let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
         let options = Options {
             source: source.to_owned(),

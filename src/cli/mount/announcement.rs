@@ -53,8 +53,8 @@ impl<'a> Announcement<'a> {
     pub(super) fn ask(&self, limit: Duration) -> Result<(), NoStatus> {
         let answer = match &self.asker {
             Some(asker) => {
-                asker.link().send(MOUNTED);
-                decode(asker.link().receive(Instant::now() + limit))
+                asker.link.send(MOUNTED);
+                decode(asker.link.receive(Instant::now() + limit))
             }
             None => mounts::ask(self.mountpoint, limit),
         };
@@ -69,10 +69,10 @@ impl<'a> Announcement<'a> {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escaped_path(&self.source?), escaped_path(self.mountpoint));
         let mut array = || {
-            let counter = self.count.as_ref()?.link();
+            let counter = &self.count.as_ref()?.link;
             line.push_str(&String::from_utf8_lossy(&counter.receive(deadline)?));
             let first = counter.receive(deadline)?;
-            let asker = self.asker.as_ref()?.link();
+            let asker = &self.asker.as_ref()?.link;
             asker.send(self.mountpoint.join(OsStr::from_bytes(&first)).as_os_str().as_bytes());
             asker.receive(deadline)
         };

@@ -33,7 +33,7 @@ pub(super) fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliEr
     plan.is_silent = true;
     (plan.is_bound, plan.is_temporary) = (true, folder.is_some());
     let Some(started) = plan.start(&mut held)? else { return Ok(()) };
-    let device = volfs_at(&plan.mountpoint);
+    let device = volfs_at(&plan.mountpoint).map(|mount| mount.device);
     let outcome = run_to_end(command, &plan.mountpoint);
     if let Some(place) = device.and_then(place_of) {
         take_away(&place);

@@ -7,5 +7,5 @@ mod png;
 mod preview;
 mod slices;
 
-pub(crate) use preview::Preview;
-pub(crate) use slices::Slices;
+pub(crate) use preview::PREVIEW;
+pub(crate) use slices::SLICES;

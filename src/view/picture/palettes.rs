@@ -16,7 +16,6 @@ const LAST_LABEL: u64 = 254;
 
 /// The colour of samples without a value where all greys and the diverging scale mean values.
 const NO_VALUE_COLOUR: [u8; 3] = [0x30, 0x48, 0x38];
-/// The colour around the slices of a preview.
 const BACKGROUND_COLOUR: [u8; 3] = [0xff, 0xff, 0xff];
 /// The same beside a diverging scale, whose middle is white.
 const BACKGROUND_OF_DIVERGING: [u8; 3] = [0x50, 0x50, 0x50];
@@ -33,7 +32,6 @@ const DIVERGING: [[f64; 3]; 7] = [
     [0.32, 0.01, 0.05],
 ];
 
-/// Returns the greys of a scale of values.
 pub(crate) fn greys() -> Palette {
     scale(BACKGROUND_COLOUR, |part| [part; 3])
 }
@@ -125,7 +123,6 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Returns the values of an array.
     pub(crate) fn of(info: &ArrayInfo, is_labels: bool) -> Self {
         let even = |least: f64, greatest: f64| Key::Even { least, step: (greatest - least) / f64::from(u16::MAX - 1) };
         let key = match (info.dtype, info.value_range) {
@@ -145,17 +142,13 @@ impl Values {
         Self { key, no_value, scaling, dtype: info.dtype, range: info.value_range }
     }
 
-    /// Returns the key of a stored sample.
     pub(crate) fn key(&self, sample: &[u8]) -> u16 {
         let mut wide = [0; 8];
         wide[..sample.len()].copy_from_slice(sample);
-        let bits = u64::from_le_bytes(wide);
+        let (bits, unused) = (u64::from_le_bytes(wide), 64 - 8 * sample.len());
         let number = match self.dtype {
             _ if self.key == Key::Label => return of_label(bits).into(),
-            Dtype::Int8 => f64::from(bits as i8),
-            Dtype::Int16 => f64::from(bits as i16),
-            Dtype::Int32 => f64::from(bits as i32),
-            Dtype::Int64 => bits as i64 as f64,
+            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => ((bits << unused) as i64 >> unused) as f64,
             Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => bits as f64,
             Dtype::Float32 => f32::from_bits(bits as u32).into(),
             Dtype::Float64 => f64::from_bits(bits),
@@ -202,7 +195,10 @@ impl Values {
         let (low, high) = clipped(&values, CLIPPED / 2.0, 1.0 - CLIPPED / 2.0);
         let has_both_signs = low < 0.0 && high > 0.0 && (-low).min(high) > BOTH_SIDES * (-low).max(high);
         let ((low, high), palette) = if is_seismic && has_both_signs {
-            let most = magnitude(&values);
+            // all values but a share have this magnitude at most
+            let mut magnitudes: Vec<_> = values.iter().map(|(value, count)| (value.abs(), *count)).collect();
+            magnitudes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            let most = clipped(&magnitudes, 0.0, 1.0 - CLIPPED).1;
             ((-most, most), diverging())
         } else {
             ((low, high), greys())
@@ -236,19 +232,12 @@ fn clipped(values: &[(f64, u32)], from: f64, to: f64) -> (f64, f64) {
     }
 }
 
-/// Returns the magnitude that all values have at most but a share.
-fn magnitude(values: &[(f64, u32)]) -> f64 {
-    let mut magnitudes: Vec<(f64, u32)> = values.iter().map(|(value, count)| (value.abs(), *count)).collect();
-    magnitudes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    clipped(&magnitudes, 0.0, 1.0 - CLIPPED).1
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
 
     #[test]
     fn scales_have_their_ends_and_their_middle() {

@@ -1,13 +1,10 @@
 //! How the samples of a slice become pixels.
 
-use std::ops::Range;
-
 use super::palettes::of_label;
 use super::plane::{Rectangle, Subject};
 use super::png::PixelFormat;
 use crate::volume::{ArrayInfo, Dtype, Scaling};
 
-/// How samples of an array become pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pixels {
     dtype: Dtype,
@@ -19,7 +16,6 @@ pub(crate) struct Pixels {
 enum Shade {
     /// The sample itself: uint8 and uint16.
     Stored,
-    /// A grey of 8 bits.
     Grey(Grey),
     /// The number of a label's colour.
     Label,
@@ -45,7 +41,6 @@ impl Pixels {
         Self { dtype: info.dtype, components: subject.components, shade }
     }
 
-    /// Returns what the pixels are in a PNG.
     pub(crate) fn format(&self) -> PixelFormat {
         match (self.shade, self.dtype, self.components) {
             (Shade::Stored, Dtype::UInt8, 3) => PixelFormat::Rgb8,
@@ -85,9 +80,8 @@ impl Grey {
         let Scaling { scale, offset, no_value, .. } = info.scaling.unwrap_or(Scaling::of_codes(1.0, 0.0));
         let known = info.value_range.filter(|(low, high)| low.is_finite() && high.is_finite());
         let (low, high) = known.unwrap_or_else(|| {
-            let stored = range_of(info.dtype);
-            let ends = [stored.start, stored.end].map(|end| end * scale + offset);
-            (ends[0].min(ends[1]), ends[0].max(ends[1]))
+            let [one, other] = range_of(info.dtype).map(|end| end * scale + offset);
+            (one.min(other), one.max(other))
         });
         let factor = if high > low { 255.0 / (high - low) } else { 0.0 };
         Self { factor: scale * factor, offset: (offset - low) * factor, no_value: no_value.or(info.no_value) }
@@ -100,17 +94,12 @@ impl Grey {
 }
 
 /// Returns the range of samples of which nothing else is known: all that an integer can be, and 0 to 1 for floats.
-fn range_of(dtype: Dtype) -> Range<f64> {
+fn range_of(dtype: Dtype) -> [f64; 2] {
+    let numbers = 2f64.powi(8 * dtype.size() as i32);
     match dtype {
-        Dtype::Int8 => i8::MIN.into()..i8::MAX.into(),
-        Dtype::UInt8 => 0.0..u8::MAX.into(),
-        Dtype::Int16 => i16::MIN.into()..i16::MAX.into(),
-        Dtype::UInt16 => 0.0..u16::MAX.into(),
-        Dtype::Int32 => i32::MIN.into()..i32::MAX.into(),
-        Dtype::UInt32 => 0.0..u32::MAX.into(),
-        Dtype::Int64 => i64::MIN as f64..i64::MAX as f64,
-        Dtype::UInt64 => 0.0..u64::MAX as f64,
-        Dtype::Float32 | Dtype::Float64 => 0.0..1.0,
+        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => [-numbers / 2.0, numbers / 2.0 - 1.0],
+        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => [0.0, numbers - 1.0],
+        Dtype::Float32 | Dtype::Float64 => [0.0, 1.0],
     }
 }
 
@@ -167,7 +156,7 @@ impl Rows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
     use crate::volume::{Arithmetic, Region};
 
     const PLAIN: Subject = Subject { axes: 3, components: 1, is_labels: false, vertical: None };

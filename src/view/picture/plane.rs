@@ -5,24 +5,23 @@ use std::ops::Range;
 use crate::view::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype, Region};
 
-/// A plane of an array of 2 or 3 axes. The faster axis runs along the rows of the picture, except the vertical one, which
-/// points down.
+/// A plane of an array of 2 or 3 axes. The faster axis runs along the rows of the picture, except the vertical one,
+/// which points down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plane {
     shape: Dims,
     /// The axis across, and the index along it; an array of two axes is one plane.
     across: Option<(usize, u64)>,
     /// The axis from row to row.
-    down: usize,
+    pub down: usize,
     /// The axis from column to column.
-    along: usize,
-    components: usize,
+    pub along: usize,
+    pub components: usize,
 }
 
 /// A rectangle of a plane: the box of samples, and the steps between them in the order in which they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
-    /// The samples.
     pub region: Region,
     /// Pixels from one row to the next.
     pub row_step: usize,
@@ -39,22 +38,14 @@ impl Plane {
         Self { shape, across, down, along, components: subject.components }
     }
 
-    /// Returns the axis from row to row, and the axis from column to column.
-    pub(crate) fn axes(&self) -> [usize; 2] {
-        [self.down, self.along]
-    }
-
-    /// Returns the columns.
     pub(crate) fn width(&self) -> u64 {
         self.shape[self.along]
     }
 
-    /// Returns the rows.
     pub(crate) fn height(&self) -> u64 {
         self.shape[self.down]
     }
 
-    /// Returns a rectangle, which lies within the plane.
     pub(crate) fn rectangle(&self, rows: &Range<u64>, columns: &Range<u64>) -> Rectangle {
         let mut region = Region::whole(self.shape);
         if let Some((axis, index)) = self.across {
@@ -67,11 +58,6 @@ impl Plane {
         let (row_step, column_step) =
             if is_turned { (1, region.shape[self.down]) } else { (region.shape[self.along], 1) };
         Rectangle { region, row_step: row_step as usize, column_step: column_step as usize }
-    }
-
-    /// Returns the samples of a pixel.
-    pub(crate) fn components(&self) -> usize {
-        self.components
     }
 }
 
@@ -136,7 +122,7 @@ pub(crate) fn why_no_pictures(layer: LayerRef<'_>, other: &'static str) -> &'sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
 
     /// Returns the subject of an array of this shape; `channels`: its last axis is not spatial.
     fn subject(shape: &[u64], dtype: Dtype, channels: bool, category: Option<&str>) -> Option<Subject> {
@@ -195,7 +181,8 @@ mod tests {
     fn the_sample_axis_points_down() {
         let shape = Dims::from([4, 5, 6]);
         let plane = |subject: &Subject, axis| Plane::new(shape, subject, Some((axis, 3)));
-        let axes = |subject: &Subject| [0, 1, 2].map(|axis| plane(subject, axis).axes());
+        let axes =
+            |subject: &Subject| [0, 1, 2].map(|axis| plane(subject, axis)).map(|plane| [plane.down, plane.along]);
         assert_eq!(axes(&SEISMIC), [[2, 1], [2, 0], [0, 1]]);
         assert_eq!(axes(&Subject { vertical: None, ..SEISMIC }), [[1, 2], [0, 2], [0, 1]]);
         let inline = plane(&SEISMIC, 0);

@@ -41,11 +41,9 @@ const SUFFIX: u64 = CHUNK + 4 + CHUNK;
 /// What a pixel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PixelFormat {
-    /// A grey of 8 bits.
     Grey8,
     /// A grey of 16 bits, big-endian.
     Grey16,
-    /// Red, green, blue of 8 bits each.
     Rgb8,
     /// Red, green, blue of 16 bits each, big-endian.
     Rgb16,
@@ -54,17 +52,11 @@ pub(crate) enum PixelFormat {
 }
 
 impl PixelFormat {
-    /// Returns the bytes of a pixel.
     pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Self::Grey8 | Self::Indexed => 1,
-            Self::Grey16 => 2,
-            Self::Rgb8 => 3,
-            Self::Rgb16 => 6,
-        }
+        let [depth, colour] = self.codes().map(u64::from);
+        depth / 8 * if colour == 2 { 3 } else { 1 }
     }
 
-    /// Returns bit depth and colour type.
     fn codes(self) -> [u8; 2] {
         match self {
             Self::Grey8 => [8, 0],
@@ -76,27 +68,21 @@ impl PixelFormat {
     }
 }
 
-/// The layout of one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PngLayout {
-    width: u64,
-    height: u64,
-    format: PixelFormat,
+    pub width: u64,
+    pub height: u64,
+    pub format: PixelFormat,
 }
 
 /// A stored block, and the chunk that it is in. Its data are the pixels of a rectangle, row by row; a row that begins
 /// with the picture's first column has a filter byte 0 before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// The offset of the chunk in the file.
     pub offset: u64,
-    /// The rows of the rectangle.
     pub rows: Range<u64>,
-    /// The columns of the rectangle.
     pub columns: Range<u64>,
-    /// The bytes of data.
     pub length: u64,
-    /// Whether it is the last one.
     is_last: bool,
 }
 
@@ -107,22 +93,6 @@ impl PngLayout {
         let is_side = |side: u64| (1..=MAX_SIDE).contains(&side);
         let layout = Self { width, height, format };
         (is_side(width) && is_side(height) && layout.len() <= MAX_BYTES).then_some(layout)
-    }
-
-    /// Returns the columns.
-    pub(crate) fn width(&self) -> u64 {
-        self.width
-    }
-
-    /// Returns the rows.
-    #[cfg(test)]
-    pub(crate) fn height(&self) -> u64 {
-        self.height
-    }
-
-    /// Returns what a pixel is.
-    pub(crate) fn format(&self) -> PixelFormat {
-        self.format
     }
 
     /// Returns the bytes of a row: the filter byte and the pixels.
@@ -145,23 +115,19 @@ impl PngLayout {
         if self.row_bytes() <= MAX_BLOCK { 1 } else { self.width.div_ceil(self.pixels_per_block()) }
     }
 
-    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.height.div_ceil(self.rows_per_block()) * self.blocks_per_row()
     }
 
-    /// Returns the bytes of the prefix.
     pub(crate) fn prefix_len(&self) -> u64 {
         let palette = if self.format == PixelFormat::Indexed { CHUNK + PLTE } else { 0 };
         SIGNATURE.len() as u64 + CHUNK + IHDR + palette + CHUNK + ZLIB_HEADER.len() as u64
     }
 
-    /// Returns the offset of the suffix.
     pub(crate) fn suffix_at(&self) -> u64 {
         self.prefix_len() + self.height * self.row_bytes() + self.blocks() * BLOCK_FRAME
     }
 
-    /// Returns the bytes of the file.
     pub(crate) fn len(&self) -> u64 {
         self.suffix_at() + SUFFIX
     }

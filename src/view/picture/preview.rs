@@ -2,7 +2,6 @@
 //!
 //! What it shows, and where, is decided from shapes alone.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
@@ -12,9 +11,9 @@ use super::png::{PixelFormat, PngLayout, combined};
 use crate::format::{Array, FormatError};
 use crate::memory::{Claim, LruByWeight, OutOfMemory, claim, try_with_capacity, try_zeroed};
 use crate::sync::Mutex;
-use crate::view::entry::{Entry, File};
+use crate::view::entry::Entry;
 use crate::view::segments::{ComputedFile, Content, Convert, NextSegment, Samples, Segment};
-use crate::view::{LayerRef, View};
+use crate::view::{LayerRef, View, hash_of};
 use crate::volume::{ArrayId, ArrayInfo, Axis};
 
 const NAME: &str = "preview.png";
@@ -23,7 +22,6 @@ const NAME: &str = "preview.png";
 const MIN_ACROSS: u64 = 256;
 /// The longest side of a slice in the preview, in pixels.
 const MAX_SIDE: u64 = 1024;
-/// The most pixels of a preview.
 const MAX_PIXELS: u64 = 1 << 20;
 /// Slices that are smaller than this are enlarged, by [`MAX_ZOOM`] at most.
 const MIN_SIDE: u64 = 512;
@@ -37,58 +35,43 @@ const GAP: u64 = 8;
 
 /// The most samples that are read at a time.
 const MAX_SAMPLES: u64 = 1 << 17;
-/// The bytes of all pictures that are kept.
 const MAX_KEPT: usize = 4 << 20;
 
 /// The pictures that were read last.
 static PICTURES: LazyLock<Mutex<LruByWeight<ArrayId, Arc<[u8]>>>> =
     LazyLock::new(|| Mutex::new(LruByWeight::new(MAX_KEPT)));
 
-/// The view of a layer.
-pub(crate) struct Preview;
+pub(crate) const PREVIEW: View = View { hidden, ..View::new(Some("preview"), entries) };
 
-impl View for Preview {
-    fn name(&self) -> Option<&'static str> {
-        Some("preview")
-    }
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    let preview = Entry::file(NAME, |layer| {
+        let plan = Plan::of(layer).ok_or_else(|| FormatError::Unsupported("the layer has no preview".into()))?;
+        Ok(Content::Computed(Arc::new(PreviewFile::new(Arc::clone(&layer.levels()[plan.lod]), plan))))
+    });
+    Plan::of(layer).map(|_| preview).into_iter().collect()
+}
 
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let preview = File::new(NAME, |layer| {
-            let plan = Plan::of(layer).ok_or_else(|| FormatError::Unsupported("the layer has no preview".into()))?;
-            Ok(Content::Computed(Arc::new(PreviewFile::new(Arc::clone(&layer.levels()[plan.lod]), plan))))
-        });
-        Plan::of(layer).map(|_| preview.into()).into_iter().collect()
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let is_hidden = Plan::of(layer).is_none();
-        is_hidden.then(|| (NAME.to_owned(), why_no_pictures(layer, "it is too long and thin").to_owned()))
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let is_hidden = Plan::of(layer).is_none();
+    is_hidden.then(|| (NAME.to_owned(), why_no_pictures(layer, "it is too long and thin").to_owned()))
 }
 
 /// What a preview shows, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Plan {
-    /// The level.
     lod: usize,
     /// The slices, from left to right.
     parts: Vec<Part>,
-    /// The layout of the file.
     layout: PngLayout,
-    /// Whether samples are labels.
     is_labels: bool,
     /// Whether positive and negative values have colours of their own.
     is_seismic: bool,
 }
 
-/// One slice of a preview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Part {
-    /// The slice.
     plane: Plane,
-    /// The samples from row to row.
     down: Line,
-    /// The samples from column to column.
     along: Line,
     /// The first column of the picture.
     left: u64,
@@ -99,9 +82,7 @@ struct Part {
 /// A rectangle of samples of a part that are read together, counting those that are shown.
 struct Tile {
     part: Part,
-    /// The rows.
     down: Range<u64>,
-    /// The columns.
     along: Range<u64>,
 }
 
@@ -145,7 +126,7 @@ impl Part {
 
     /// Returns a tile by its number: several lines of samples along the faster axis, or a part of one.
     fn tile(self, number: u64) -> Option<Tile> {
-        let is_turned = self.plane.axes()[0] > self.plane.axes()[1];
+        let is_turned = self.plane.down > self.plane.along;
         let (slow, fast) = if is_turned { (self.along, self.down) } else { (self.down, self.along) };
         let in_line = (MAX_SAMPLES / fast.skip).clamp(1, fast.shown());
         let lines = MAX_SAMPLES / fast.shown().saturating_mul(fast.skip) / slow.skip;
@@ -168,7 +149,6 @@ impl Tile {
 }
 
 impl Plan {
-    /// Returns all tiles, part by part.
     fn tiles(&self) -> impl Iterator<Item = Tile> + Send + use<> {
         self.parts.clone().into_iter().flat_map(|part| (0..).map_while(move |number| part.tile(number)))
     }
@@ -185,7 +165,6 @@ impl Plan {
         Self::of_level(layer.info(lod), lod, &Subject::of(layer, lod)?)
     }
 
-    /// Returns the plan of one level.
     fn of_level(info: &ArrayInfo, lod: usize, subject: &Subject) -> Option<Self> {
         let shape = info.shape();
         if shape.contains(&0) {
@@ -228,8 +207,8 @@ fn is_fine(info: &ArrayInfo, subject: &Subject) -> bool {
 fn arrange(planes: &[Plane], zooms: &[f64; 3]) -> Vec<Part> {
     let (mut left, mut first) = (0, 0);
     let place = |plane: &Plane| {
-        let [down, along] = plane.axes();
-        let (down, along) = (Line::new(plane.height(), zooms[down]), Line::new(plane.width(), zooms[along]));
+        let down = Line::new(plane.height(), zooms[plane.down]);
+        let along = Line::new(plane.width(), zooms[plane.along]);
         let part = Part { plane: *plane, down, along, left, first };
         first = part.shown().saturating_add(first);
         left = left.saturating_add(along.pixels()).saturating_add(GAP);
@@ -257,18 +236,10 @@ fn stretches(info: &ArrayInfo, subject: &Subject) -> [f64; 3] {
     of(&|axis| if is_known && step(axis).is_finite() { step(axis) / least } else { 1.0 })
 }
 
-/// The file of a preview.
 struct PreviewFile {
     array: Arc<dyn Array>,
     plan: Plan,
     values: Values,
-}
-
-/// The samples that are shown of all parts, one part after the other, row by row.
-struct Shown {
-    /// Red, green and blue of each, or the key of its value.
-    bytes: Vec<u8>,
-    _claim: Claim,
 }
 
 impl PreviewFile {
@@ -278,7 +249,7 @@ impl PreviewFile {
     }
 
     fn is_rgb(&self) -> bool {
-        self.plan.layout.format().bytes() == 3
+        self.plan.layout.format.bytes() == 3
     }
 
     /// Returns the bytes of memory of each sample that is shown.
@@ -286,25 +257,27 @@ impl PreviewFile {
         if self.is_rgb() { 3 } else { size_of::<u16>() }
     }
 
-    fn new_shown(&self) -> Result<Shown, OutOfMemory> {
+    /// Returns memory for the samples that are shown of all parts, one part after the other, row by row: red, green and
+    /// blue of each, or the key of its value.
+    fn new_shown(&self) -> Result<(Vec<u8>, Claim), OutOfMemory> {
         let bytes = self.plan.shown() as usize * self.shown_bytes();
         // the picture is drawn, and then copied to where it is kept
         let claim = claim(bytes + 2 * self.len() as usize)?;
-        Ok(Shown { bytes: try_zeroed(bytes)?, _claim: claim })
+        Ok((try_zeroed(bytes)?, claim))
     }
 
     /// Takes over the samples of a tile that are shown.
-    fn take(&self, tile: &Tile, samples: &[u8], shown: &mut Shown) {
+    fn take(&self, tile: &Tile, samples: &[u8], shown: &mut [u8]) {
         let (Tile { part, down, along }, to_bytes) = (tile, self.shown_bytes());
         let Rectangle { row_step, column_step, .. } = tile.rectangle();
         let size = self.array.info().dtype.size();
-        let pixel = size * part.plane.components();
+        let pixel = size * part.plane.components;
         let (row_step, column_step) =
             (row_step * pixel * part.down.skip as usize, column_step * pixel * part.along.skip as usize);
         for (number, row) in down.clone().enumerate() {
             let first = part.first + row * part.along.shown();
             let to = (first + along.start) as usize * to_bytes..(first + along.end) as usize * to_bytes;
-            let to = shown.bytes[to].chunks_exact_mut(to_bytes);
+            let to = shown[to].chunks_exact_mut(to_bytes);
             let shown = to.zip(samples[number * row_step..].chunks(column_step).map(|chunk| &chunk[..pixel]));
             if self.is_rgb() {
                 // of 16 bits the upper 8
@@ -349,7 +322,7 @@ impl PreviewFile {
     }
 
     fn draw_row(&self, y: u64, row: &mut [u8], colour: &impl Fn(usize, &mut [u8])) {
-        let pixel = self.plan.layout.format().bytes() as usize;
+        let pixel = self.plan.layout.format.bytes() as usize;
         for part in self.plan.parts.iter().filter(|part| y < part.down.pixels()) {
             let first = part.first + y / part.down.repeat * part.along.shown();
             let to = row[part.left as usize * pixel..].chunks_exact_mut(pixel);
@@ -370,9 +343,7 @@ impl ComputedFile for PreviewFile {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.plan.hash(&mut hasher);
-        hasher.finish()
+        hash_of(&self.plan)
     }
 
     fn is_long(&self, _: &Range<u64>) -> bool {
@@ -394,15 +365,15 @@ impl ComputedFile for PreviewFile {
                     if shown.is_none() {
                         *shown = Some(file.new_shown()?);
                     }
-                    shown.iter_mut().for_each(|shown| file.take(&tile, samples, shown));
+                    shown.iter_mut().for_each(|(shown, _)| file.take(&tile, samples, shown));
                     Ok(())
                 });
                 return Segment::Samples(bytes.start..bytes.start, samples, Some(look));
             }
-            let Some(shown) = shown.lock().take() else {
+            let Some((shown, _claim)) = shown.lock().take() else {
                 return Segment::Failed(FormatError::Internal("a preview shows no samples".into()));
             };
-            match self.picture(&shown.bytes) {
+            match self.picture(&shown) {
                 Ok(picture) => {
                     let picture: Arc<[u8]> = picture.into();
                     let evicted = PICTURES.lock().insert(id, Arc::clone(&picture), picture.len());
@@ -420,7 +391,7 @@ mod tests {
     use super::super::palettes::{self, LAST_OF_SCALE};
     use super::*;
     use crate::test_support::png::decode;
-    use crate::view::fixture::{self, Zeros, zeros};
+    use crate::view::tests::{self, Zeros, zeros};
     use crate::volume::{Dtype, Region};
 
     const PLAIN: Subject = Subject { axes: 3, components: 1, is_labels: false, vertical: None };
@@ -442,7 +413,7 @@ mod tests {
     fn sizes(shape: &[u64], steps: [f64; 3], subject: &Subject) -> (Vec<[u64; 2]>, [u64; 2]) {
         let plan = plan(&info(shape, steps), subject);
         let parts = plan.parts.iter().map(|part| [part.along.pixels(), part.down.pixels()]).collect();
-        (parts, [plan.layout.width(), plan.layout.height()])
+        (parts, [plan.layout.width, plan.layout.height])
     }
 
     #[test]
@@ -515,7 +486,7 @@ mod tests {
     /// Reads bytes of a preview of which each sample is what `sample` says; returns how many samples were requested.
     fn read(file: &Arc<PreviewFile>, bytes: Range<u64>, sample: &dyn Fn(&[u64]) -> Vec<u8>) -> (Vec<u8>, u64) {
         let mut requested = 0;
-        let read = fixture::read(&Content::Computed(file.clone()), bytes, &mut |_, at| {
+        let read = tests::read(&Content::Computed(file.clone()), bytes, &mut |_, at| {
             requested += 1;
             sample(at)
         });

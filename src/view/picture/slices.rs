@@ -1,10 +1,9 @@
-//! `lodN.slices/AXIS/INDEX.png`: each slice of a level as a picture; `lodN.slices/0.png` where the array has two axes and
-//! is a single slice.
+//! `lodN.slices/AXIS/INDEX.png`: each slice of a level as a picture; `lodN.slices/0.png` where the array has two axes
+//! and is a single slice.
 //!
 //! A folder is not listed if its pictures would be too large. Each block of a PNG is computed from the rectangle of
 //! samples that it shows.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -16,31 +15,21 @@ use super::png::{PixelFormat, PngLayout, combined};
 use crate::format::{Array, FormatError};
 use crate::memory::{LruByWeight, try_zeroed};
 use crate::sync::Mutex;
-use crate::view::entry::{Dir, Entry, Grid, can_be_numbered};
+use crate::view::entry::{Entry, numbered};
 use crate::view::names::axis_names;
 use crate::view::segments::{ComputedFile, Content, Convert, NextSegment, Samples, Segment};
-use crate::view::{LayerRef, View};
+use crate::view::{LayerRef, View, hash_of};
 use crate::volume::ArrayId;
 
-/// The view of all levels.
-pub(crate) struct Slices;
+pub(crate) const SLICES: View = View { hidden, ..View::new(Some("slices"), entries) };
 
-impl View for Slices {
-    fn name(&self) -> Option<&'static str> {
-        Some("slices")
-    }
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    numbered((0..layer.levels().len()).filter_map(|lod| level(layer, lod)).collect())
+}
 
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let levels: Vec<Entry> = (0..layer.levels().len()).filter_map(|lod| level(layer, lod)).collect();
-        if can_be_numbered(&levels) { levels } else { Vec::new() }
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let is_hidden = self.entries(layer).is_empty();
-        is_hidden.then(|| {
-            ("lod0.slices".to_owned(), why_no_pictures(layer, "its slices are too many or too large").to_owned())
-        })
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let reason = || why_no_pictures(layer, "its slices are too many or too large").to_owned();
+    entries(layer).is_empty().then(|| ("lod0.slices".to_owned(), reason()))
 }
 
 /// Returns the folder of a level; `None` if it has no pictures.
@@ -48,13 +37,15 @@ fn level(layer: LayerRef<'_>, lod: usize) -> Option<Entry> {
     let (shape, axes) = (layer.info(lod).shape(), Subject::of(layer, lod)?.axes);
     let grid = |name: String, across: Option<usize>| {
         let count = across.map_or(1, |axis| shape[axis]);
-        let slice = move |layer: LayerRef<'_>, index| SliceFile::of(layer, lod, across.map(|axis| (axis, index)));
+        let slice = move |layer: LayerRef<'_>, index| {
+            SliceFile::new(&layer.levels()[lod], &Subject::of(layer, lod)?, across.map(|axis| (axis, index)))
+        };
         slice(layer, 0).filter(|_| count > 0)?;
-        Some(Entry::from(Grid::new(name, [count].into(), ".png", move |layer, at| {
+        Some(Entry::grid(name, [count].into(), ".png", move |layer, at| {
             let file = slice(layer, at[0]);
             let file = file.ok_or_else(|| FormatError::Unsupported(format!("there is no picture number {}", at[0])))?;
             Ok(Content::Computed(Arc::new(file)))
-        })))
+        }))
     };
     let name = format!("lod{lod}.slices");
     if axes == 2 {
@@ -62,10 +53,9 @@ fn level(layer: LayerRef<'_>, lod: usize) -> Option<Entry> {
     }
     let names = axis_names(layer.info(lod)).into_iter().take(axes).enumerate();
     let entries: Vec<Entry> = names.filter_map(|(axis, name)| grid(name, Some(axis))).collect();
-    (!entries.is_empty()).then(|| Dir { name, entries }.into())
+    (!entries.is_empty()).then(|| Entry::dir(name, entries))
 }
 
-/// The file of one slice.
 struct SliceFile {
     array: Arc<dyn Array>,
     plane: Plane,
@@ -74,12 +64,8 @@ struct SliceFile {
 }
 
 impl SliceFile {
-    /// Returns the picture of a level at an index along an axis, or of all of an array of two axes; `None` if there is
+    /// Returns the picture of an array at an index along an axis, or of all of an array of two axes; `None` if there is
     /// none, or it would be too large.
-    fn of(layer: LayerRef<'_>, lod: usize, across: Option<(usize, u64)>) -> Option<Self> {
-        Self::new(&layer.levels()[lod], &Subject::of(layer, lod)?, across)
-    }
-
     fn new(array: &Arc<dyn Array>, subject: &Subject, across: Option<(usize, u64)>) -> Option<Self> {
         let plane = Plane::new(array.info().shape(), subject, across);
         let pixels = Pixels::of(array.info(), subject);
@@ -87,13 +73,13 @@ impl SliceFile {
         Some(Self { array: Arc::clone(array), plane, layout, pixels })
     }
 
-    /// Returns the segment with the first of these bytes, which is in a block: the whole block if the read wants its CRC
-    /// or the block is a part of a row, otherwise its head, or the rows that the read wants.
+    /// Returns the segment with the first of these bytes, which is in a block: the whole block if the read wants its
+    /// CRC or the block is a part of a row, otherwise its head, or the rows that the read wants.
     fn block(self: &Arc<Self>, sums: &Arc<Checksums>, bytes: &Range<u64>) -> Segment {
         let number = self.layout.block_at(bytes.start);
         let block = self.layout.block(number);
         let (data, length) = (block.data(), self.layout.row_bytes());
-        let (wants_crc, is_part) = (bytes.end > data.end, block.columns != (0..self.layout.width()));
+        let (wants_crc, is_part) = (bytes.end > data.end, block.columns != (0..self.layout.width));
         if !wants_crc && bytes.start < data.start {
             return Segment::Bytes(block.offset, block.head().into());
         }
@@ -107,8 +93,8 @@ impl SliceFile {
         self.rows(sums, number, rows, place)
     }
 
-    /// Returns the segment of rows of a block. If they are all of them it is the whole block, whose checksum is recorded;
-    /// a block may be looked at for that.
+    /// Returns the segment of rows of a block. If they are all of them it is the whole block, whose checksum is
+    /// recorded; a block may be looked at for that.
     fn rows(self: &Arc<Self>, sums: &Arc<Checksums>, number: u64, rows: Range<u64>, place: Range<u64>) -> Segment {
         let (file, sums, block) = (Arc::clone(self), Arc::clone(sums), self.layout.block(number));
         let rectangle = self.plane.rectangle(&rows, &block.columns);
@@ -141,9 +127,7 @@ impl ComputedFile for SliceFile {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.plane, self.layout, self.pixels.fingerprint()).hash(&mut hasher);
-        hasher.finish()
+        hash_of((self.plane, self.layout, self.pixels.fingerprint()))
     }
 
     fn segments(self: Arc<Self>) -> NextSegment {
@@ -152,7 +136,7 @@ impl ComputedFile for SliceFile {
         let (mut waits, mut summed) = (false, 0);
         Box::new(move |bytes| {
             if bytes.start < layout.prefix_len() {
-                let palette = (layout.format() == PixelFormat::Indexed).then(palettes::labels);
+                let palette = (layout.format == PixelFormat::Indexed).then(palettes::labels);
                 return Segment::Bytes(0, layout.prefix(palette.as_ref()).into());
             }
             if bytes.start < layout.suffix_at() {
@@ -209,7 +193,6 @@ impl Checksums {
         after.zip(from..).find_map(|(sum, number)| sum.is_none().then_some(number))
     }
 
-    /// Sets the checksum of a block.
     fn set(&self, number: u64, sum: u32) {
         if let Some(known) = self.0.lock().get_mut(number as usize) {
             *known = Some(sum);
@@ -232,7 +215,7 @@ mod tests {
     use crate::format::Layer;
     use crate::source::Blocking;
     use crate::test_support::png::decode;
-    use crate::view::fixture::{self, Zeros, one_layer, zeros};
+    use crate::view::tests::{self, Zeros, one_layer, zeros};
     use crate::view::tree::{Item, Tree};
     use crate::volume::{ArrayInfo, Dtype, NativeJson, Region};
 
@@ -243,7 +226,7 @@ mod tests {
         fn of(levels: &[&[u64]]) -> Self {
             let levels = levels.iter().map(|shape| zeros(shape, Dtype::UInt8)).collect();
             let open = one_layer("zgy", Layer { name: "a".into(), levels, native: NativeJson::new() });
-            let tree = Tree::new(&open, &[&Slices]);
+            let tree = Tree::new(&open, &[SLICES]);
             Self(open, tree)
         }
 
@@ -268,7 +251,7 @@ mod tests {
         }
 
         fn hidden(&self) -> Option<String> {
-            Some(Slices.hidden(LayerRef { open: &self.0, layer: 0, views: &[] })?.1)
+            Some((SLICES.hidden)(LayerRef { open: &self.0, layer: 0, views: &[] })?.1)
         }
     }
 
@@ -350,7 +333,7 @@ mod tests {
     /// Reads bytes of a file; also returns how many samples were requested.
     fn read(file: &Arc<SliceFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
         let mut requested = 0;
-        let read = fixture::read(&Content::Computed(file.clone()), bytes, &mut |info, at| {
+        let read = tests::read(&Content::Computed(file.clone()), bytes, &mut |info, at| {
             requested += 1;
             sample(info.shape().linear_of(at), info.dtype)
         });

@@ -1,9 +1,8 @@
 //! The headers of SEG-Y: text, binary, and those of traces.
 
-use std::fmt::Write;
 use std::ops::Range;
 
-use super::survey::Survey;
+use super::survey::{SampleUnit, Survey};
 use crate::view::LayerRef;
 use crate::view::headers::number;
 use crate::volume::{Axis, Dtype};
@@ -17,8 +16,8 @@ const TEXT_HEADER_BYTES: usize = LINES * LINE_BYTES;
 const BINARY_HEADER_BYTES: usize = 400;
 const TRACE_HEADER_BYTES: usize = 240;
 
-/// Returns the samples of `size` bytes in an area of a file that have some of `bytes`, which begin in it: their own bytes,
-/// and their numbers in the area.
+/// Returns the samples of `size` bytes in an area of a file that have some of `bytes`, which begin in it: their own
+/// bytes, and their numbers in the area.
 pub(super) fn samples_in(bytes: &Range<u64>, area: &Range<u64>, size: u64) -> (Range<u64>, Range<u64>) {
     let first = (bytes.start - area.start) / size;
     let end = (bytes.end.min(area.end) - area.start).div_ceil(size);
@@ -32,7 +31,7 @@ const TEXT_BYTES: usize = LINE_BYTES - 4;
 
 /// Returns the textual header of a layer, in EBCDIC.
 pub(super) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
-    let mut lines = text(layer, survey);
+    let mut lines: Vec<String> = text(layer, survey).iter().flat_map(|text| wrapped(text)).collect();
     // the standard's own last lines
     lines.resize(LINES - 2, String::new());
     lines.extend(["SEG Y REV1".to_owned(), "END TEXTUAL HEADER".to_owned()]);
@@ -44,36 +43,36 @@ pub(super) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
     header
 }
 
-/// Returns the lines without their numbers; those that are too long go on in the next line.
+/// Returns the lines without their numbers. Those that are too long go on in the next line.
 fn text(layer: LayerRef<'_>, survey: &Survey) -> Vec<String> {
     let (open, info) = (layer.open, survey.array.info());
-    let mut lines = Lines::default();
-    lines.add(format!("VOLFS {}: LOD 0 OF A VOLUME AS SEG-Y", env!("CARGO_PKG_VERSION")));
-    lines.add(format!("DATASET: {}", open.name));
-    lines.add(format!("LAYER: {}, FORMAT: {}", layer.name(), open.format.to_uppercase()));
-    lines.add(String::new());
-    lines.add(format!("SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS {}", info.dtype.name().to_uppercase()));
+    let mut lines = Vec::new();
+    lines.push(format!("VOLFS {}: LOD 0 OF A VOLUME AS SEG-Y", env!("CARGO_PKG_VERSION")));
+    lines.push(format!("DATASET: {}", open.name));
+    lines.push(format!("LAYER: {}, FORMAT: {}", layer.name(), open.format.to_uppercase()));
+    lines.push(String::new());
+    lines.push(format!("SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS {}", info.dtype.name().to_uppercase()));
     if let Some((low, high)) = info.value_range {
-        lines.add(format!("VALUE RANGE: {} TO {}", number(low), number(high)));
+        lines.push(format!("VALUE RANGE: {} TO {}", number(low), number(high)));
     }
     if let Some(scaling) = info.scaling {
         let (scale, offset) = (number(scaling.scale), number(scaling.offset));
-        lines.add(format!("VALUE = STORED * {scale} + {offset}"));
+        lines.push(format!("VALUE = STORED * {scale} + {offset}"));
     }
     if let Some(no_value) = info.no_value {
-        lines.add(format!("SAMPLES WITHOUT A VALUE (STORED AS {}) ARE 0", number(no_value)));
+        lines.push(format!("SAMPLES WITHOUT A VALUE (STORED AS {}) ARE 0", number(no_value)));
     }
     if matches!(info.dtype, Dtype::Float64 | Dtype::Int32 | Dtype::UInt32 | Dtype::Int64 | Dtype::UInt64) {
-        lines.add("VALUES ARE ROUNDED TO FLOAT32".to_owned());
+        lines.push("VALUES ARE ROUNDED TO FLOAT32".to_owned());
     }
-    lines.add(String::new());
-    for (what, line) in ["INLINES", "CROSSLINES"].into_iter().zip(survey.lines()) {
-        lines.add(format!("{what}: {} FROM {} STEP {}", line.count, line.first, line.step));
+    lines.push(String::new());
+    for (what, line) in ["INLINES", "CROSSLINES"].into_iter().zip(survey.lines) {
+        lines.push(format!("{what}: {} FROM {} STEP {}", line.count, line.first, line.step));
     }
     let samples = survey.samples;
-    let (unit, thousandth) = samples.unit.names();
+    let SampleUnit(unit, thousandth) = samples.unit;
     let axis = info.axes.last().map_or("", |axis: &Axis| axis.name.as_str());
-    lines.add(format!(
+    lines.push(format!(
         "SAMPLES OF A TRACE ({}): {} FROM {} {unit} STEP {} {thousandth}",
         axis.to_uppercase(),
         samples.count,
@@ -81,60 +80,48 @@ fn text(layer: LayerRef<'_>, survey: &Survey) -> Vec<String> {
         samples.interval
     ));
     let order = if survey.inline_first { "CROSSLINES" } else { "INLINES" };
-    lines.add(format!("ORDER OF TRACES: {order} FASTEST, {} TRACES", survey.traces()));
-    lines.add(String::new());
+    lines.push(format!("ORDER OF TRACES: {order} FASTEST, {} TRACES", survey.traces()));
+    lines.push(String::new());
     position(&mut lines, layer, survey);
-    lines.add(String::new());
-    lines.add("BYTES OF THE TRACE HEADER:".to_owned());
-    lines.add("INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)".to_owned());
-    lines.add("CDP X 181-184, CDP Y 185-188 (AND 73-88), SCALAR 71-72".to_owned());
-    lines.add("FIRST SAMPLE 109-110, SAMPLES 115-116, INTERVAL 117-118".to_owned());
-    lines.list
+    lines.push(String::new());
+    lines.push("BYTES OF THE TRACE HEADER:".to_owned());
+    lines.push("INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)".to_owned());
+    lines.push("CDP X 181-184, CDP Y 185-188 (AND 73-88), SCALAR 71-72".to_owned());
+    lines.push("FIRST SAMPLE 109-110, SAMPLES 115-116, INTERVAL 117-118".to_owned());
+    lines
 }
 
 /// Adds what is said of world coordinates.
-fn position(lines: &mut Lines, layer: LayerRef<'_>, survey: &Survey) {
+fn position(lines: &mut Vec<String>, layer: LayerRef<'_>, survey: &Survey) {
     let geometry = layer.open.dataset.info().geometry.as_ref();
     let Some(world) = survey.world else {
-        lines.add("CDP X AND Y: UNKNOWN, 0 IN ALL TRACES".to_owned());
+        lines.push("CDP X AND Y: UNKNOWN, 0 IN ALL TRACES".to_owned());
         return;
     };
     let unit = match world.unit {
         3 => "DEGREES".to_owned(),
         _ => geometry.and_then(|g| g.horizontal_unit.clone()).unwrap_or_else(|| "UNIT UNKNOWN".to_owned()),
     };
-    lines.add(format!("CDP X AND Y: {unit}, ROUNDED TO {} (SCALAR {})", number(world.rounding()), world.scalar));
+    lines.push(format!("CDP X AND Y: {unit}, ROUNDED TO {} (SCALAR {})", number(world.rounding()), world.scalar));
     for (what, position) in ["FIRST", "LAST"].into_iter().zip([0, survey.traces() - 1]) {
         let [x, y] = survey.trace(position).position.map(|place| number(world.coordinate(place)));
-        lines.add(format!("{what} TRACE AT X {x} Y {y}"));
+        lines.push(format!("{what} TRACE AT X {x} Y {y}"));
     }
     if let Some(system) = geometry.and_then(|g| g.coordinate_system.as_deref()) {
-        let mut text = "COORDINATE SYSTEM: ".to_owned();
         // descriptions in well-known text are long
-        let room = 2 * TEXT_BYTES - text.len();
-        let _ = write!(text, "{}", system.chars().take(room).collect::<String>());
-        lines.add(text);
+        lines.push("COORDINATE SYSTEM: ".chars().chain(system.chars()).take(2 * TEXT_BYTES).collect());
     }
 }
 
-/// Lines of a bounded length.
-#[derive(Default)]
-struct Lines {
-    list: Vec<String>,
-}
-
-impl Lines {
-    /// Adds a text as one or more lines.
-    fn add(&mut self, text: String) {
-        let characters: Vec<char> = text.chars().collect();
-        self.list.extend(characters.chunks(TEXT_BYTES).map(|line| line.iter().collect()));
-        if characters.is_empty() {
-            self.list.push(text);
-        }
+/// Returns a text as one or more lines of a bounded length.
+fn wrapped(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    match &characters[..] {
+        [] => vec![String::new()],
+        all => all.chunks(TEXT_BYTES).map(|line| line.iter().collect()).collect(),
     }
 }
 
-/// Returns the binary header of a survey.
 pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     let mut header = [0; BINARY_HEADER_BYTES];
     let mut put = |byte: usize, value: &[u8]| {
@@ -223,7 +210,6 @@ const OF_LATIN_1: [u8; 256] = [
     0x8c, 0x49, 0xcd, 0xce, 0xcb, 0xcf, 0xcc, 0xe1, 0x70, 0xdd, 0xde, 0xdb, 0xdc, 0x8d, 0x8e, 0xdf,
 ];
 
-/// The byte of a blank.
 const BLANK: u8 = OF_LATIN_1[b' ' as usize];
 
 /// Returns the byte of a printable character; that of a question mark for one that the code does not have.
@@ -234,7 +220,7 @@ pub(super) fn byte(character: char) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, AXES, Known, geometry};
+    use super::super::tests::{self, AXES, Known, geometry};
     use super::*;
     use crate::volume::{Geometry, Scaling};
 
@@ -264,8 +250,8 @@ mod tests {
 
     #[test]
     fn fields_are_at_their_bytes() {
-        let open = fixture::survey(&AXES, Dtype::Float32, None);
-        let whole = fixture::whole(&open);
+        let open = tests::survey(&AXES, Dtype::Float32, None);
+        let whole = tests::whole(&open);
         assert_eq!(whole.len(), 3600 + 35 * TRACE);
         // byte, length, value; whatever is not named is 0
         let binary = [
@@ -334,8 +320,8 @@ mod tests {
         (array.info.scaling, array.info.no_value, array.info.value_range) =
             (Some(scaling), Some(7.0), Some((-1.5, 2.0)));
         let system = "PROJCS[".to_owned() + &"λ".repeat(500);
-        let open = fixture::open("zgy", Some(Geometry { coordinate_system: Some(system), ..geometry() }), array);
-        let whole = fixture::whole(&open);
+        let open = tests::open("zgy", Some(Geometry { coordinate_system: Some(system), ..geometry() }), array);
+        let whole = tests::whole(&open);
         let decoded = decode(&whole[..3200]);
         let lines: Vec<&str> = decoded.as_bytes().chunks(80).map(|line| str::from_utf8(line).unwrap()).collect();
         for (at, line) in lines.iter().enumerate() {
@@ -372,18 +358,18 @@ mod tests {
 
     #[test]
     fn names_that_are_long_take_more_lines_and_leave_the_last_ones() {
-        let mut open = fixture::survey(&AXES, Dtype::Float32, None);
+        let mut open = tests::survey(&AXES, Dtype::Float32, None);
         open.name = "a".repeat(255);
-        assert_eq!(decode(&fixture::whole(&open)[..3200]).matches("aaaaaa").count(), 41);
+        assert_eq!(decode(&tests::whole(&open)[..3200]).matches("aaaaaa").count(), 41);
         open.name = "a".repeat(9000);
-        assert!(decode(&fixture::whole(&open)[..3200]).trim_end().ends_with("C40 END TEXTUAL HEADER"));
+        assert!(decode(&tests::whole(&open)[..3200]).trim_end().ends_with("C40 END TEXTUAL HEADER"));
     }
 
     #[test]
     fn crosslines_may_come_first() {
         let [inlines, crosslines, samples] = AXES;
-        let open = fixture::survey(&[crosslines, inlines, samples], Dtype::Float32, None);
-        let whole = fixture::whole(&open);
+        let open = tests::survey(&[crosslines, inlines, samples], Dtype::Float32, None);
+        let whole = tests::whole(&open);
         for (number, inline, crossline, x) in
             [(0, 100, 2000, 43_196_475), (1, 98, 2000, 43_196_825), (5, 100, 2003, 43_195_250)]
         {
@@ -396,7 +382,7 @@ mod tests {
     #[test]
     fn without_positions_there_are_zeros() {
         let array = Known::new(Dtype::Float32, &AXES);
-        let whole = fixture::whole(&fixture::open("vds", None, array));
+        let whole = tests::whole(&tests::open("vds", None, array));
         assert_eq!([71, 89].map(|byte| field(&whole[3600..], byte, 2)), [1, 1]);
         assert_eq!([181, 185, 73].map(|byte| field(&whole[3600..], byte, 4)), [0; 3]);
         assert!(decode(&whole[..3200]).contains("CDP X AND Y: UNKNOWN"));

@@ -1,16 +1,16 @@
 //! Surveys as SEG-Y files. `lod0.sgy` is written anew from the samples of a layer (SEG-Y revision 1, IEEE float), and
 //! `original.sgy` is the file that a dataset was imported from, byte for byte.
 //!
-//! [`survey_file`] shows what [`survey`] says of a layer, and [`headers`] writes its headers. The traces of an [`original`] file, and their order, are found by
-//! [`traces`].
+//! [`survey_file`] shows what [`survey`] says of a layer, and [`headers`] writes its headers. The traces of an
+//! [`original`] file, and their order, are found by [`traces`].
 
-#[cfg(test)]
-mod fixture;
 mod headers;
 mod original;
 mod survey;
 mod survey_file;
+#[cfg(test)]
+mod tests;
 mod traces;
 
-pub(crate) use original::OriginalSegy;
-pub(crate) use survey_file::SurveySegy;
+pub(crate) use original::ORIGINAL;
+pub(crate) use survey_file::SURVEY;

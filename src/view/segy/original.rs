@@ -1,49 +1,39 @@
 //! `original.sgy`: the SEG-Y file that a dataset was imported from, byte for byte.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::headers::{HEADERS, TRACE_HEADER, samples_in};
-use super::traces::{LiveTraces, MAX_POSITIONS, Place, TraceCounts, count};
+use super::traces::{LiveTraces, MAX_POSITIONS, Place, TraceCounts};
 use crate::format::{Array, FormatError, Layer, SegyImport, SegySample};
 use crate::sync::Mutex;
-use crate::view::entry::{Entry, File};
+use crate::view::entry::{Entry, File, Kind};
 use crate::view::segments::{ComputedFile, Content, NextSegment, Segment};
-use crate::view::{LayerRef, View};
+use crate::view::{LayerRef, View, hash_of};
 
 const NAME: &str = "original.sgy";
 
 /// The view of the layer with the samples of the file.
-pub(crate) struct OriginalSegy;
+pub(crate) const ORIGINAL: View = View { hidden, ..View::new(Some("segy"), entries) };
 
-impl View for OriginalSegy {
-    fn name(&self) -> Option<&'static str> {
-        Some("segy")
-    }
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    let is_there = |layer: LayerRef<'_>| matches!(known(layer), Some(Ok(())));
+    let file = || File { may_block: true, is_there, ..File::new(content) };
+    let entry = || Entry { name: NAME.to_owned(), kind: Kind::File(file()) };
+    matches!(Original::of(layer), Some(Ok(_))).then(entry).into_iter().collect()
+}
 
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let file = || File::new(NAME, content).blocking().shown_if(is_shown).into();
-        matches!(Original::of(layer), Some(Ok(_))).then(file).into_iter().collect()
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        known(layer)?.err().map(|reason| (NAME.to_owned(), reason))
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    known(layer)?.err().map(|reason| (NAME.to_owned(), reason))
 }
 
 /// Counts the traces, at the first time.
 fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
     let absent = || FormatError::Unsupported("it does not come from a SEG-Y file".into());
     let original = Original::of(layer).ok_or_else(absent)?.map_err(FormatError::Unsupported)?;
-    let count = || count(&original.import, &*original.traces, &*original.headers);
-    let counts = TraceCounts::known_or(&*original.traces, count)?;
+    let counts = TraceCounts::of(&original.import, &*original.traces, &*original.headers)?;
     original.check_length(&counts).map_err(FormatError::Unsupported)?;
     Ok(Content::Computed(Arc::new(OriginalFile { original, counts })))
-}
-
-fn is_shown(layer: LayerRef<'_>) -> bool {
-    matches!(known(layer), Some(Ok(())))
 }
 
 /// Returns whether the file is shown, or why it is not, by all that is known so far: once its traces have been counted,
@@ -56,7 +46,6 @@ fn known(layer: LayerRef<'_>) -> Option<Result<(), String>> {
     Some(Original::of(layer)?.and_then(known))
 }
 
-/// What the file is made of.
 struct Original {
     import: SegyImport,
     /// The arrays at LOD 0: the samples, whether there is a trace, and the headers of the traces.
@@ -68,8 +57,8 @@ struct Original {
 }
 
 impl Original {
-    /// Returns what the file of a layer is made of, or why it cannot be made; `None` if the layer is not the one with the
-    /// samples of a SEG-Y file.
+    /// Returns what the file of a layer is made of, or why it cannot be made; `None` if the layer is not the one with
+    /// the samples of a SEG-Y file.
     fn of(layer: LayerRef<'_>) -> Option<Result<Self, String>> {
         match layer.open.dataset.segy_import()? {
             Ok(import) if import.samples == layer.layer => Some(Self::new(import, layer.open.dataset.layers())),
@@ -101,7 +90,6 @@ impl Original {
         Ok(Self { import: import.clone(), samples, traces, headers, trace_bytes })
     }
 
-    /// Returns the bytes of the file.
     fn length(&self, counts: &TraceCounts) -> u64 {
         counts.traces().saturating_mul(self.trace_bytes).saturating_add(HEADERS)
     }
@@ -118,18 +106,18 @@ impl Original {
     }
 }
 
-/// The file.
 struct OriginalFile {
     original: Original,
     counts: Arc<TraceCounts>,
 }
 
 impl OriginalFile {
-    /// Returns the segment with the first of some bytes: the headers of the file, the header of a trace, or its samples.
+    /// Returns the segment with the first of some bytes: the headers of the file, the header of a trace, or its
+    /// samples.
     fn segment(&self, bytes: &Range<u64>, traces: &Arc<Mutex<LiveTraces>>) -> Segment {
         let Original { import, trace_bytes, .. } = &self.original;
         let Some(at) = bytes.start.checked_sub(HEADERS) else { return Segment::Bytes(0, Arc::clone(&import.headers)) };
-        let (trace, order) = (at / trace_bytes, self.counts.order());
+        let (trace, order) = (at / trace_bytes, &self.counts.order);
         let place = traces.lock().find(trace);
         let position = match place {
             Place::At(position) => position,
@@ -176,11 +164,8 @@ impl ComputedFile for OriginalFile {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
         let import = &self.original.import;
-        import.headers.hash(&mut hasher);
-        (import.sample.size(), import.little_samples, self.counts.traces()).hash(&mut hasher);
-        hasher.finish()
+        hash_of((&import.headers, import.sample.size(), import.little_samples, self.counts.traces()))
     }
 
     fn segments(self: Arc<Self>) -> NextSegment {
@@ -197,7 +182,7 @@ const EXACT: f32 = 16_777_216.0;
 fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> bool {
     match sample {
         SegySample::Ibm => each(stored, out, |v| ibm(u32::from_le_bytes(v)).map(u32::to_be_bytes)),
-        SegySample::Float => always(stored, out, |v: [u8; 4]| if little { v } else { swapped(v) }),
+        SegySample::Float => each(stored, out, |[a, b, c, d]| Some(if little { [a, b, c, d] } else { [d, c, b, a] })),
         SegySample::Int32 => each(stored, out, |v| {
             let whole = integer(f32::from_le_bytes(v))?;
             Some(if little { whole.to_le_bytes() } else { whole.to_be_bytes() })
@@ -207,29 +192,19 @@ fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> b
             Some(if little { whole.to_le_bytes() } else { whole.to_be_bytes() })
         }),
         // two's complement and excess 32768 differ in the first bit
-        SegySample::Int16 => always(stored, out, |[low, high]: [u8; 2]| {
+        SegySample::Int16 => each(stored, out, |[low, high]: [u8; 2]| {
             let high = high ^ 0x80;
-            if little { [low, high] } else { [high, low] }
+            Some(if little { [low, high] } else { [high, low] })
         }),
-        SegySample::UInt16 => always(stored, out, |v: [u8; 2]| if little { v } else { swapped(v) }),
-        SegySample::Int8 => always(stored, out, |[v]: [u8; 1]| [v ^ 0x80]),
-        SegySample::UInt8 => always(stored, out, |v: [u8; 1]| v),
+        SegySample::UInt16 => each(stored, out, |[low, high]| Some(if little { [low, high] } else { [high, low] })),
+        SegySample::Int8 => each(stored, out, |[v]: [u8; 1]| Some([v ^ 0x80])),
+        SegySample::UInt8 => each(stored, out, |v: [u8; 1]| Some(v)),
     }
 }
 
-fn swapped<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-    bytes.reverse();
-    bytes
-}
-
-fn always<const N: usize>(stored: &[u8], out: &mut [u8], of: impl Fn([u8; N]) -> [u8; N]) -> bool {
+/// Converts each sample of `N` bytes; returns false if one cannot be told.
+fn each<const N: usize>(stored: &[u8], out: &mut [u8], of: impl Fn([u8; N]) -> Option<[u8; N]>) -> bool {
     let ((from, _), (to, _)) = (stored.as_chunks::<N>(), out.as_chunks_mut::<N>());
-    from.iter().zip(to).for_each(|(from, to)| *to = of(*from));
-    true
-}
-
-fn each(stored: &[u8], out: &mut [u8], of: impl Fn([u8; 4]) -> Option<[u8; 4]>) -> bool {
-    let ((from, _), (to, _)) = (stored.as_chunks::<4>(), out.as_chunks_mut::<4>());
     let mut all = true;
     for (from, to) in from.iter().zip(to) {
         match of(*from) {
@@ -271,8 +246,8 @@ fn ibm(bits: u32) -> Option<u32> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fixture::{Known, Layers, dataset, layer, names, read, try_read};
-    use super::super::traces::TraceOrder;
+    use super::super::tests::{Known, Layers, dataset, layer, names, read, try_read};
+    use super::super::traces::{TraceOrder, count};
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::view::entry::files_of_level;
@@ -486,7 +461,7 @@ mod tests {
             survey.import.little_headers = little;
             let counts = count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
             // two orders may be the same for what there is
-            prop_assert!(survey.made(grid, counts.order()) == survey.made(grid, &order), "{:?}", counts.order());
+            prop_assert!(survey.made(grid, &counts.order) == survey.made(grid, &order), "{:?}", counts.order);
         }
     }
 
@@ -495,11 +470,13 @@ mod tests {
         let grid = Dims::from([3, 4]);
         let mut survey = survey(grid, 2, SegySample::Int8, |_| true);
         Arc::get_mut(&mut survey.headers).unwrap().samples.fill(7);
-        let order = |import: &SegyImport| *count(import, &*survey.traces, &*survey.headers).unwrap().order();
-        assert_eq!(order(&survey.import), TraceOrder::of_arrays(grid));
-        for (axis, sorted) in
-            [(0, TraceOrder::of_arrays(grid)), (1, TraceOrder::sorted_by(grid, 1)), (9, TraceOrder::of_arrays(grid))]
-        {
+        let order = |import: &SegyImport| count(import, &*survey.traces, &*survey.headers).unwrap().order;
+        assert_eq!(order(&survey.import), TraceOrder::sorted_by(grid, 0));
+        for (axis, sorted) in [
+            (0, TraceOrder::sorted_by(grid, 0)),
+            (1, TraceOrder::sorted_by(grid, 1)),
+            (9, TraceOrder::sorted_by(grid, 0)),
+        ] {
             assert_eq!(order(&SegyImport { sorted_by: Some(axis), ..survey.import.clone() }), sorted);
         }
     }
@@ -516,7 +493,7 @@ mod tests {
     #[test]
     fn samples_are_read_only_where_they_are_needed() {
         let survey = survey([30, 40].into(), 500, SegySample::Int16, |at| at % 7 != 3);
-        let counts = TraceCounts::count(&*survey.traces, TraceOrder::of_arrays([30, 40].into())).unwrap();
+        let counts = TraceCounts::count(&*survey.traces, TraceOrder::sorted_by([30, 40].into(), 0)).unwrap();
         let file = survey.file(counts);
         let read = |from, to| read(&file, from..to, &survey.arrays()).1;
         let trace = |number: u64| 3600 + number * 1240;
@@ -534,7 +511,7 @@ mod tests {
         let samples = &mut Arc::get_mut(&mut survey.samples).unwrap().samples;
         samples.chunks_mut(4).for_each(|sample| sample.copy_from_slice(&100f32.to_le_bytes()));
         samples[5 * 16 + 4..][..4].copy_from_slice(&16_777_216f32.to_le_bytes());
-        let file = survey.file(TraceCounts::count(&*survey.traces, TraceOrder::of_arrays([2, 3].into())).unwrap());
+        let file = survey.file(TraceCounts::count(&*survey.traces, TraceOrder::sorted_by([2, 3].into(), 0)).unwrap());
         let read = |from, to| try_read(&file, from..to, &survey.arrays());
         let bad = 3600 + 5 * 256 + 240 + 4;
         assert!(read(0, bad).is_ok() && read(bad + 4, file.len()).is_ok());
@@ -563,18 +540,18 @@ mod tests {
             (Ok(SegyImport { traces: 5, ..survey.import.clone() }), "a layer is not there"),
         ] {
             let open = open(&survey, import);
-            assert_eq!(names(&open, &[&OriginalSegy]), [[""; 0]; 3]);
-            let (name, why) = OriginalSegy.hidden(layer(&open, 0)).unwrap();
+            assert_eq!(names(&open, &[ORIGINAL]), [[""; 0]; 3]);
+            let (name, why) = (ORIGINAL.hidden)(layer(&open, 0)).unwrap();
             assert!(name == "original.sgy" && why.contains(reason), "{why}");
-            assert_eq!(OriginalSegy.hidden(layer(&open, 1)), None);
+            assert_eq!((ORIGINAL.hidden)(layer(&open, 1)), None);
             assert!(content(layer(&open, 0)).is_err());
         }
         for bytes in [None, Some(traces(5))] {
             let open = open(&survey, with(bytes));
-            assert_eq!(names(&open, &[&OriginalSegy]), [&["original.sgy"][..], &[], &[]]);
+            assert_eq!(names(&open, &[ORIGINAL]), [&["original.sgy"][..], &[], &[]]);
             assert_eq!(content(layer(&open, 0)).unwrap().len(), traces(5));
-            let shown = LayerRef { views: &[&OriginalSegy], ..layer(&open, 0) };
-            assert_eq!((OriginalSegy.hidden(shown), files_of_level(shown, 0)), (None, vec![]));
+            let shown = LayerRef { views: &[ORIGINAL], ..layer(&open, 0) };
+            assert_eq!(((ORIGINAL.hidden)(shown), files_of_level(shown, 0)), (None, vec![]));
         }
     }
 
@@ -583,12 +560,12 @@ mod tests {
         let survey = survey([2, 3].into(), 4, SegySample::Int8, |at| at != 4);
         let open = open(&survey, Ok(SegyImport { file_bytes: Some(3600 + 6 * 244), ..survey.import.clone() }));
         let layer = layer(&open, 0);
-        assert_eq!(names(&open, &[&OriginalSegy])[0], ["original.sgy"]);
+        assert_eq!(names(&open, &[ORIGINAL])[0], ["original.sgy"]);
         let Err(error) = content(layer) else { panic!("it is made") };
         assert!(error.to_string().contains("the file had 5064 bytes, but the traces that the import kept have 4820"));
-        assert_eq!(names(&open, &[&OriginalSegy])[0], [""; 0]);
-        assert!(OriginalSegy.hidden(layer).unwrap().1.contains("4820"));
+        assert_eq!(names(&open, &[ORIGINAL])[0], [""; 0]);
+        assert!((ORIGINAL.hidden)(layer).unwrap().1.contains("4820"));
         // inode numbers do not depend on what is known
-        assert_eq!(OriginalSegy.entries(layer).len(), 1);
+        assert_eq!((ORIGINAL.entries)(layer).len(), 1);
     }
 }

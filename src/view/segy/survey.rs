@@ -15,11 +15,10 @@ const SAMPLES: [&str; 5] = ["sample", "time", "depth", "k", "z"];
 pub(crate) struct Survey {
     /// The samples, at LOD 0. The last axis is that of the samples of a trace.
     pub array: Arc<dyn Array>,
-    /// The lines of the first two axes, in the order of the array.
-    axes: [Lines; 2],
+    /// The inlines and the crosslines.
+    pub lines: [Lines; 2],
     /// Whether the first axis is that of the inlines.
     pub inline_first: bool,
-    /// The samples of a trace.
     pub samples: SampleAxis,
     /// The world coordinates, if they are known.
     pub world: Option<World>,
@@ -34,23 +33,19 @@ pub(crate) struct Lines {
     pub first: i64,
     /// The difference of two neighbouring numbers.
     pub step: i64,
-    /// How many lines there are.
     pub count: u64,
 }
 
 /// What differs from trace to trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// The inline number.
     pub inline: i64,
-    /// The crossline number.
     pub crossline: i64,
     /// X and Y, scaled; 0 if they are unknown.
     pub position: [i32; 2],
 }
 
 impl Survey {
-    /// Returns the survey that a layer is.
     pub(crate) fn of(layer: LayerRef<'_>) -> Result<Self, String> {
         let array = Arc::clone(layer.levels().first().ok_or("it has no LOD 0")?);
         let info = array.info();
@@ -59,7 +54,10 @@ impl Survey {
             format!("it is no 3D survey with the samples of a trace side by side: its axes are {}", names.join(", "))
         })?;
         let [first, second, samples] = &info.axes[..] else { return Err("it has not three axes".into()) };
-        let axes = [Lines::of(first)?, Lines::of(second)?];
+        let mut lines = [Lines::of(first)?, Lines::of(second)?];
+        if !inline_first {
+            lines.reverse();
+        }
         let traces = first.count.checked_mul(second.count).filter(|traces| i32::try_from(*traces).is_ok());
         if traces.is_none() {
             return Err("it has more traces than SEG-Y can number".into());
@@ -69,30 +67,24 @@ impl Survey {
         }
         let geometry = layer.open.dataset.info().geometry.as_ref();
         let samples = SampleAxis::of(samples, geometry)?;
-        let lines = if inline_first { [first.count, second.count] } else { [second.count, first.count] };
-        let world = World::of(geometry, lines);
+        let world = World::of(geometry, lines.map(|lines| lines.count));
         let horizontal = geometry.filter(|geometry| geometry.horizontal_kind == "length");
         let is_feet = |geometry: &Geometry| (0.3..0.31).contains(&geometry.horizontal_factor);
-        let measurement_system = if horizontal.map_or(samples.unit == SampleUnit::Feet, is_feet) { 2 } else { 1 };
-        Ok(Self { array, axes, inline_first, samples, world, measurement_system })
+        let measurement_system = if horizontal.map_or(samples.unit == SampleUnit::FEET, is_feet) { 2 } else { 1 };
+        Ok(Self { array, lines, inline_first, samples, world, measurement_system })
     }
 
-    /// Returns how many traces there are.
     pub(crate) fn traces(&self) -> u64 {
-        self.axes[0].count * self.axes[1].count
-    }
-
-    /// Returns the inlines and the crosslines.
-    pub(crate) fn lines(&self) -> [Lines; 2] {
-        let [first, second] = self.axes;
-        if self.inline_first { [first, second] } else { [second, first] }
+        self.lines[0].count * self.lines[1].count
     }
 
     /// Returns a trace by its number in C order of the array.
     pub(crate) fn trace(&self, number: u64) -> Trace {
-        let (slow, fast) = (number / self.axes[1].count, number % self.axes[1].count);
-        let index = if self.inline_first { [slow, fast] } else { [fast, slow] };
-        let [inlines, crosslines] = self.lines();
+        let [inlines, crosslines] = self.lines;
+        let index = match self.inline_first {
+            true => [number / crosslines.count, number % crosslines.count],
+            false => [number % inlines.count, number / inlines.count],
+        };
         let at = |lines: Lines, index: u64| lines.first + lines.step * index as i64;
         Trace {
             inline: at(inlines, index[0]),
@@ -103,7 +95,6 @@ impl Survey {
 }
 
 impl Lines {
-    /// Returns the lines of an axis.
     fn of(axis: &Axis) -> Result<Self, String> {
         let fractional = || {
             let (first, step) = (axis.first, axis.step);
@@ -149,49 +140,33 @@ const FEET: [f64; 2] = [0.3048, 1200.0 / 3937.0];
 /// The positions of the samples of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleAxis {
-    /// Samples in a trace.
     pub count: u16,
     /// The distance of two samples, in thousandths of the unit of the delay.
     pub interval: u16,
     /// The position of the first sample, in the unit.
     pub delay: i16,
-    /// The unit.
     pub unit: SampleUnit,
 }
 
-/// The unit of the first sample's position.
+/// The names of the unit of the first sample's position, and of its thousandth part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SampleUnit {
-    /// Milliseconds, so that the interval is in microseconds.
-    Milliseconds,
-    /// Metres.
-    Metres,
-    /// Feet.
-    Feet,
-    /// That of the dataset, whatever it is.
-    Unknown,
-}
+pub(crate) struct SampleUnit(pub &'static str, pub &'static str);
 
 impl SampleUnit {
-    /// Returns the name of the unit and of its thousandth part.
-    pub(crate) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Milliseconds => ("ms", "us"),
-            Self::Metres => ("m", "mm"),
-            Self::Feet => ("ft", "thousandths of a foot"),
-            Self::Unknown => ("units of the dataset", "thousandths of it"),
-        }
-    }
+    pub const MILLISECONDS: Self = Self("ms", "us");
+    pub const METRES: Self = Self("m", "mm");
+    pub const FEET: Self = Self("ft", "thousandths of a foot");
+    /// That of the dataset, whatever it is.
+    pub const UNKNOWN: Self = Self("units of the dataset", "thousandths of it");
 }
 
 impl SampleAxis {
-    /// Returns the axis in integers.
     pub(crate) fn of(axis: &Axis, geometry: Option<&Geometry>) -> Result<Self, String> {
         let Ok(count) = u16::try_from(axis.count) else {
             return Err(format!("a trace has {} samples, and SEG-Y has 65535 at most", axis.count));
         };
         let (unit, to_unit) = unit(axis, geometry);
-        let ((name, thousandth), first, step) = (unit.names(), axis.first * to_unit, axis.step * to_unit * 1e3);
+        let (SampleUnit(name, thousandth), first, step) = (unit, axis.first * to_unit, axis.step * to_unit * 1e3);
         let interval = whole(step).and_then(|step| u16::try_from(step).ok()).filter(|step| *step > 0 || count < 2);
         let interval = interval.ok_or_else(|| {
             format!("its samples are {step} {thousandth} apart, and SEG-Y has whole numbers from 1 to 65535")
@@ -207,11 +182,11 @@ impl SampleAxis {
 fn unit(axis: &Axis, geometry: Option<&Geometry>) -> (SampleUnit, f64) {
     let factor = geometry.map_or(1.0, |geometry| geometry.vertical_factor);
     match geometry.map_or("", |geometry| geometry.vertical_kind) {
-        kind if kind.contains("time") => (SampleUnit::Milliseconds, factor * 1e3),
-        "depth" if FEET.iter().any(|feet| (factor / feet - 1.0).abs() < 1e-5) => (SampleUnit::Feet, 1.0),
-        "depth" => (SampleUnit::Metres, factor),
-        _ if axis.unit.as_deref() == Some("ms") => (SampleUnit::Milliseconds, 1.0),
-        _ => (SampleUnit::Unknown, 1.0),
+        kind if kind.contains("time") => (SampleUnit::MILLISECONDS, factor * 1e3),
+        "depth" if FEET.iter().any(|feet| (factor / feet - 1.0).abs() < 1e-5) => (SampleUnit::FEET, 1.0),
+        "depth" => (SampleUnit::METRES, factor),
+        _ if axis.unit.as_deref() == Some("ms") => (SampleUnit::MILLISECONDS, 1.0),
+        _ => (SampleUnit::UNKNOWN, 1.0),
     }
 }
 
@@ -227,7 +202,6 @@ const PLACES: [i32; 7] = [2, 1, 0, -1, -2, -3, -4];
 /// The same for degrees: four places, the most that the standard has, are 11 m.
 const PLACES_OF_DEGREES: [i32; 1] = [4];
 
-/// The world coordinates of a survey.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct World {
     /// The map from indexes along the lines' axes to coordinates.

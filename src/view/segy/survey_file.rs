@@ -1,6 +1,5 @@
 //! `lod0.sgy`: a layer as a SEG-Y file of big-endian float32, if its axes are those of a survey, in integers.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,32 +7,25 @@ use super::headers::{self, HEADERS, TRACE_HEADER, samples_in};
 use super::survey::Survey;
 use crate::format::{Array, FormatError};
 use crate::view::convert::{Form, to_float32};
-use crate::view::entry::{Entry, File};
+use crate::view::entry::Entry;
 use crate::view::segments::{ComputedFile, Content, NextSegment, Samples, Segment};
-use crate::view::{LayerRef, View};
+use crate::view::{LayerRef, View, hash_of};
 
 const NAME: &str = "lod0.sgy";
 
 /// The formats of surveys.
 const FORMATS: [&str; 2] = ["zgy", "vds"];
 
-/// The view of LOD 0.
-pub(crate) struct SurveySegy;
+pub(crate) const SURVEY: View = View { hidden, ..View::new(Some("segy"), entries) };
 
-impl View for SurveySegy {
-    fn name(&self) -> Option<&'static str> {
-        Some("segy")
-    }
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
+    is_shown.then(|| Entry::file(NAME, content)).into_iter().collect()
+}
 
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
-        is_shown.then(|| File::new(NAME, content).into()).into_iter().collect()
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
-        survey.err().map(|reason| (NAME.to_owned(), reason))
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
+    survey.err().map(|reason| (NAME.to_owned(), reason))
 }
 
 pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
@@ -48,7 +40,6 @@ const TOGETHER: u64 = 1 << 20;
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
 
-/// A survey as a file.
 struct SurveyFile {
     survey: Survey,
     /// The textual and the binary header.
@@ -76,10 +67,7 @@ impl SurveyFile {
         let (bytes, samples) = samples_in(bytes, &body, SAMPLE);
         let before = trace * u64::from(self.survey.samples.count);
         let file = Arc::clone(self);
-        let convert = move |stored: &[u8], out: &mut [u8]| {
-            file.convert(stored, out);
-            Ok(())
-        };
+        let convert = move |stored: &[u8], out: &mut [u8]| file.convert(stored, out);
         let samples = Samples::range(&self.survey.array, before + samples.start..before + samples.end);
         Segment::Samples(bytes, samples, Some(Box::new(convert)))
     }
@@ -94,7 +82,7 @@ impl SurveyFile {
             for (number, (stored, out)) in numbers.zip(of_traces) {
                 let (header, values) = out.split_at_mut(TRACE_HEADER as usize);
                 header.copy_from_slice(&headers::trace_header(&file.survey, number));
-                file.convert(stored, values);
+                file.convert(stored, values)?;
             }
             Ok(())
         };
@@ -104,10 +92,11 @@ impl SurveyFile {
     }
 
     /// Converts stored samples to those of the file.
-    fn convert(&self, stored: &[u8], out: &mut [u8]) {
+    fn convert(&self, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let info = self.survey.array.info();
         let form = Form { no_value: info.no_value, void: 0.0, big_endian: true };
         to_float32(info.dtype, info.scaling, form, stored, out);
+        Ok(())
     }
 }
 
@@ -121,13 +110,9 @@ impl ComputedFile for SurveyFile {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.headers.hash(&mut hasher);
         // lines and positions are in the first and the last trace
-        for trace in [0, 1, self.survey.traces() / 2, self.survey.traces() - 1] {
-            headers::trace_header(&self.survey, trace).hash(&mut hasher);
-        }
-        hasher.finish()
+        let traces = [0, 1, self.survey.traces() / 2, self.survey.traces() - 1];
+        hash_of((&self.headers, traces.map(|trace| headers::trace_header(&self.survey, trace))))
     }
 
     fn segments(self: Arc<Self>) -> NextSegment {
@@ -139,8 +124,8 @@ impl ComputedFile for SurveyFile {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fixture::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, whole};
     use super::super::survey::*;
+    use super::super::tests::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, whole};
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::view::json;
@@ -155,22 +140,23 @@ mod tests {
 
     #[test]
     fn units_are_those_of_the_standard() {
-        use SampleUnit::{Feet, Metres, Milliseconds, Unknown};
+        let [feet, metres] = [SampleUnit::FEET, SampleUnit::METRES];
+        let [milliseconds, unknown] = [SampleUnit::MILLISECONDS, SampleUnit::UNKNOWN];
         for (kind, factor, first, step, (delay, interval, unit)) in [
-            ("two-way time", 1e-3, -12.0, 4.0, (-12, 4000, Milliseconds)),
-            ("time", 1.0, 0.5, 0.002, (500, 2000, Milliseconds)),
-            ("depth", 1.0, 1500.0, 5.0, (1500, 5000, Metres)),
-            ("depth", 1000.0, 1.5, 0.005, (1500, 5000, Metres)),
-            ("depth", 0.3048, 100.0, 12.5, (100, 12500, Feet)),
-            ("depth", 1200.0 / 3937.0, 100.0, 12.5, (100, 12500, Feet)),
-            ("unknown", 1.0, 7.0, 2.0, (7, 2000, Unknown)),
-            ("time", 1e-3, 0.0, f64::from(0.1f32), (0, 100, Milliseconds)),
+            ("two-way time", 1e-3, -12.0, 4.0, (-12, 4000, milliseconds)),
+            ("time", 1.0, 0.5, 0.002, (500, 2000, milliseconds)),
+            ("depth", 1.0, 1500.0, 5.0, (1500, 5000, metres)),
+            ("depth", 1000.0, 1.5, 0.005, (1500, 5000, metres)),
+            ("depth", 0.3048, 100.0, 12.5, (100, 12500, feet)),
+            ("depth", 1200.0 / 3937.0, 100.0, 12.5, (100, 12500, feet)),
+            ("unknown", 1.0, 7.0, 2.0, (7, 2000, unknown)),
+            ("time", 1e-3, 0.0, f64::from(0.1f32), (0, 100, milliseconds)),
         ] {
             let expected = SampleAxis { count: 9, interval, delay, unit };
             assert_eq!(sample_axis(9, first, step, kind, factor), Ok(expected), "{kind} {factor}");
         }
         let axis = Axis { name: "x".into(), unit: Some("ms".into()), first: 0.0, step: 4.0, count: 1, spatial: true };
-        assert_eq!(SampleAxis::of(&axis, None).unwrap().unit, Milliseconds);
+        assert_eq!(SampleAxis::of(&axis, None).unwrap().unit, milliseconds);
     }
 
     #[test]
@@ -261,19 +247,19 @@ mod tests {
             (with(&[inlines, crosslines, ("value", 0.0, 1.0, 240)]), "no 3D survey"),
             (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 0)]), "no samples"),
         ] {
-            assert_eq!(names(&open, &[&SurveySegy]), [[""; 0]], "{reason}");
-            let hidden = &json::layers(&open, &[&SurveySegy])[0]["hidden_files"];
+            assert_eq!(names(&open, &[SURVEY]), [[""; 0]], "{reason}");
+            let hidden = &json::layers(&open, &[SURVEY])[0]["hidden_files"];
             assert_eq!((hidden[0]["name"].as_str(), hidden.as_array().unwrap().len()), (Some("lod0.sgy"), 1));
             assert!(hidden[0]["reason"].as_str().unwrap().contains(reason), "{hidden} is not {reason}");
             assert!(content(layer(&open, 0)).is_err());
         }
         let shown = with(&AXES);
-        assert_eq!(names(&shown, &[&SurveySegy]), [["lod0.sgy"]]);
-        assert_eq!(json::layers(&shown, &[&SurveySegy])[0]["hidden_files"], serde_json::json!([]));
+        assert_eq!(names(&shown, &[SURVEY]), [["lod0.sgy"]]);
+        assert_eq!(json::layers(&shown, &[SURVEY])[0]["hidden_files"], serde_json::json!([]));
         // voxels are no survey, whatever their axes are called
         let voxels = open("wkw", None, Known::new(Dtype::UInt8, &AXES));
-        assert_eq!(names(&voxels, &[&SurveySegy]), [[""; 0]]);
-        assert_eq!(SurveySegy.hidden(layer(&voxels, 0)), None);
+        assert_eq!(names(&voxels, &[SURVEY]), [[""; 0]]);
+        assert_eq!((SURVEY.hidden)(layer(&voxels, 0)), None);
     }
 
     #[test]
@@ -321,7 +307,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Compares with a file that is put together by hand: header, then the values of `lod0.float32.npy` turned around.
+        /// Compares with a file that is put together by hand: header, then the values of `lod0.float32.npy` turned
+        /// around.
         #[test]
         fn any_range_of_bytes_is_that_of_the_whole_file(
             shape in [1u64..4, 1u64..4, 1u64..9], dtype in dtype(), is_scaled in any::<bool>(),

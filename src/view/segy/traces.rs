@@ -26,7 +26,7 @@ static LATELY: LazyLock<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
 
 /// The number of traces before each block of positions.
 pub(super) struct TraceCounts {
-    order: TraceOrder,
+    pub order: TraceOrder,
     /// Positions of a block.
     block: u64,
     /// Traces before each block, and all of them.
@@ -39,15 +39,12 @@ impl TraceCounts {
         LATELY.lock().get(&traces.info().id)
     }
 
-    /// Returns the counts for `traces` if they are known; otherwise makes them with `count`.
-    pub(super) fn known_or(
-        traces: &dyn Array,
-        count: impl FnOnce() -> Result<Self, FormatError>,
-    ) -> Result<Arc<Self>, FormatError> {
+    /// Returns the counts of a file if they are known, otherwise [counts](count).
+    pub(super) fn of(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<Arc<Self>, FormatError> {
         if let Some(known) = Self::known(traces) {
             return Ok(known);
         }
-        let counts = Arc::new(count()?);
+        let counts = Arc::new(count(import, traces, headers)?);
         let bytes = counts.before.capacity() * size_of::<u64>();
         let evicted = LATELY.lock().insert(traces.info().id, Arc::clone(&counts), bytes);
         drop(evicted);
@@ -68,7 +65,7 @@ impl TraceCounts {
         before.resize(blocks + 1, 0u64);
         visit(traces, &mut |row| {
             // counts go one block further, so that their sums become counts before a block
-            if order.step_along(row.axis) == 1 && row.values.constant().is_some() {
+            if order.step_along(row.axis) == 1 && row.values.stride == 0 {
                 let mut number = order.number_of(&row.start);
                 let end = number + row.count;
                 while number < end {
@@ -86,33 +83,20 @@ impl TraceCounts {
         Ok(Self { order, block, before })
     }
 
-    /// Returns the order of the traces.
-    pub(super) fn order(&self) -> &TraceOrder {
-        &self.order
-    }
-
-    /// Returns how many traces there are.
     pub(super) fn traces(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Returns the block of positions that has a trace.
-    fn block_of(&self, trace: u64) -> Block {
+    /// Returns the block of positions that has a trace, how many traces are before it, and whether each position has
+    /// one.
+    fn block_of(&self, trace: u64) -> (Range<u64>, u64, bool) {
         let number = self.before.partition_point(|before| *before <= trace).saturating_sub(1);
         let start = number as u64 * self.block;
         let positions = start..(start + self.block).min(self.order.positions());
         let [before, end] = [number, number + 1].map(|block| self.before.get(block).copied().unwrap_or(0));
-        Block { is_full: end - before == positions.end - positions.start, positions, before }
+        let is_full = end - before == positions.end - positions.start;
+        (positions, before, is_full)
     }
-}
-
-/// Positions side by side in the order of the file.
-struct Block {
-    positions: Range<u64>,
-    /// How many traces are before them.
-    before: u64,
-    /// Whether there is a trace at each.
-    is_full: bool,
 }
 
 /// Where trace headers have the number of the trace, in the line or in the file.
@@ -127,11 +111,8 @@ const PARTS: u64 = 24;
 pub(super) fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
     let all = traces.info().shape();
     let shape = Dims::from_fn(all.len().saturating_sub(1), |axis| all[axis]);
-    let otherwise = match import.sorted_by.filter(|axis| *axis < shape.len()) {
-        Some(axis) => TraceOrder::sorted_by(shape, axis),
-        None => TraceOrder::of_arrays(shape),
-    };
-    let stored = TraceCounts::count(traces, TraceOrder::of_arrays(shape))?;
+    let otherwise = TraceOrder::sorted_by(shape, import.sorted_by.filter(|axis| *axis < shape.len()).unwrap_or(0));
+    let stored = TraceCounts::count(traces, TraceOrder::sorted_by(shape, 0))?;
     let is_full = stored.traces() == stored.order.positions();
     let probes = spread(traces, shape, is_full)?;
     let numbers = probes.iter().map(|index| numbers(headers, index, import.little_headers));
@@ -211,7 +192,7 @@ fn numbers(headers: &dyn Array, index: &Dims, little: bool) -> Result<[i64; 2], 
 /// Returns the index of some traces of a survey, which are spread over it: the first one of each part, and the last of
 /// all. May wait.
 fn spread(traces: &dyn Array, shape: Dims, is_full: bool) -> Result<Vec<Dims>, FormatError> {
-    let (order, positions) = (TraceOrder::of_arrays(shape), shape.product().unwrap_or(0));
+    let (order, positions) = (TraceOrder::sorted_by(shape, 0), shape.product().unwrap_or(0));
     let length = positions.div_ceil(PARTS).max(1);
     // a little more than a part, so that they are not all at the same place of their lines
     let more = if length > 8 { positions / 7 % 5 } else { 0 };
@@ -261,7 +242,7 @@ fn visit(traces: &dyn Array, of_row: &mut dyn FnMut(&Positions<'_>)) -> Result<(
     let bricks = grid.count();
     for number in 0..grid.total() {
         let brick = BrickValues::read(traces, &bricks.index_of(number))?;
-        if brick.constant() == Some(0) || axes == 0 {
+        if brick.held == [0] || axes == 0 {
             continue;
         }
         let (axis, count) = (axes - 1, brick.owned.shape[axes - 1]);
@@ -288,19 +269,13 @@ pub(super) struct TraceOrder {
 }
 
 impl TraceOrder {
-    /// Returns the order of the arrays themselves.
-    pub(super) fn of_arrays(shape: Dims) -> Self {
-        let axes = shape.len();
-        Self { shape, axes: Dims::from_fn(axes, |axis| axis as u64), backwards: Dims::filled(axes, 0) }
-    }
-
-    /// Returns the order in which `axis` comes first, the others keeping theirs.
+    /// Returns the order in which `axis` comes first, the others keeping theirs. By axis 0 it is that of the arrays.
     pub(super) fn sorted_by(shape: Dims, axis: usize) -> Self {
-        let mut order = Self::of_arrays(shape);
-        if let Some(axes) = order.axes.get_mut(..=axis) {
+        let mut axes = Dims::from_fn(shape.len(), |axis| axis as u64);
+        if let Some(axes) = axes.get_mut(..=axis) {
             axes.rotate_right(1);
         }
-        order
+        Self { shape, axes, backwards: Dims::filled(shape.len(), 0) }
     }
 
     /// Returns all orders that a survey may have been sorted in: by either of its first two axes, along each of which
@@ -322,7 +297,6 @@ impl TraceOrder {
         self.axes.is_sorted() && !self.backwards.contains(&1)
     }
 
-    /// Returns how many positions there are.
     pub(super) fn positions(&self) -> u64 {
         self.shape.product().unwrap_or(u64::MAX)
     }
@@ -399,11 +373,9 @@ pub(super) struct LiveTraces {
 /// What is known of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Its position.
     At(u64),
     /// It has to be known which of these positions have traces.
     Unknown(Range<u64>),
-    /// There is none.
     Nowhere,
 }
 
@@ -414,7 +386,7 @@ impl LiveTraces {
 
     /// Returns where a trace is; its number is not less than that of the last one.
     pub(super) fn find(&mut self, trace: u64) -> Place {
-        let Block { positions, before, is_full } = self.counts.block_of(trace);
+        let (positions, before, is_full) = self.counts.block_of(trace);
         if is_full {
             return Place::At(positions.start + (trace - before));
         }
@@ -447,75 +419,53 @@ impl LiveTraces {
 /// The most bytes that a brick may have.
 const MAX_BRICK: u64 = 64 << 20;
 
-/// The values of one brick.
-pub(super) struct BrickValues {
+struct BrickValues {
     /// The samples that the brick owns.
-    pub owned: Region,
-    bytes: Bytes,
-}
-
-enum Bytes {
-    Constant(u8),
-    Held(Vec<u8>, Box<Layout>),
+    owned: Region,
+    held: Vec<u8>,
+    layout: Layout,
 }
 
 impl BrickValues {
     /// Reads the brick at a grid position of an array of uint8. May wait.
-    pub(super) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
+    fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
         let owned = array.info().grid.region(at);
-        let bytes = match array.brick(at, Blocking::Yes)? {
-            Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
+        let (held, layout) = match array.brick(at, Blocking::Yes)? {
+            Brick::Constant(value) => {
+                // one byte, which is the value of all samples
+                let layout = Layout { held: owned, first: 0, strides: Dims::filled(owned.axes(), 0) };
+                (value.bytes().to_vec(), layout)
+            }
             Brick::Plain(plain) => {
                 let end = plain.layout.end(1).filter(|end| *end <= MAX_BRICK).ok_or_else(too_large)?;
-                Bytes::Held(stored(array, (&plain.object, plain.offset), end)?, Box::new(plain.layout))
+                (stored(array, (&plain.object, plain.offset), end)?, plain.layout)
             }
-            Brick::Coded(coded) => Bytes::Held(decoded(array, &coded)?, Box::new(coded.layout)),
+            Brick::Coded(coded) => (decoded(array, &coded)?, coded.layout),
         };
-        if let Bytes::Held(held, layout) = &bytes {
-            let is_whole = layout.end(1).is_some_and(|end| end <= held.len() as u64) && layout.held.contains(&owned);
-            if !is_whole {
-                return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
-            }
+        if layout.end(1).is_none_or(|end| end > held.len() as u64) || !layout.held.contains(&owned) {
+            return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
         }
         array.source().check_unchanged()?;
-        Ok(Self { owned, bytes })
+        Ok(Self { owned, held, layout })
     }
 
     /// Returns the values of samples side by side along `axis`, from one that the brick owns.
-    pub(super) fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
-        match &self.bytes {
-            Bytes::Constant(value) => Row { bytes: std::slice::from_ref(value), stride: 0 },
-            Bytes::Held(held, layout) => {
-                let bytes = held.get(layout.offset_of(start) as usize..).unwrap_or_default();
-                Row { bytes, stride: layout.strides[axis] as usize }
-            }
-        }
-    }
-
-    /// Returns the value of all samples, if it is one.
-    pub(super) fn constant(&self) -> Option<u8> {
-        match self.bytes {
-            Bytes::Constant(value) => Some(value),
-            Bytes::Held(..) => None,
-        }
+    fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
+        let bytes = self.held.get(self.layout.offset_of(start) as usize..).unwrap_or_default();
+        Row { bytes, stride: self.layout.strides[axis] as usize }
     }
 }
 
-/// Values side by side along an axis.
+/// Values side by side along an axis; with a stride of 0 all are the same.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
+struct Row<'a> {
     bytes: &'a [u8],
     stride: usize,
 }
 
 impl Row<'_> {
-    /// Returns the value of all, if the brick has but one.
-    pub(super) fn constant(&self) -> Option<u8> {
-        self.bytes.first().copied().filter(|_| self.stride == 0)
-    }
-
     /// Returns the value that is `at` steps from the first.
-    pub(super) fn value(&self, at: u64) -> u8 {
+    fn value(&self, at: u64) -> u8 {
         self.bytes.get(at as usize * self.stride).copied().unwrap_or(0)
     }
 }

@@ -30,7 +30,6 @@ pub(super) fn is_image(info: &ArrayInfo) -> bool {
     spatial.len() == 3 && spatial.iter().all(|a| a.spatial) && others.len() < 2 && others.iter().all(|a| !a.spatial)
 }
 
-/// Returns the chunks of a level.
 pub(super) fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
     ChunkGrid::of(info, is_image(info) && info.axes.len() == 4)
 }
@@ -78,7 +77,7 @@ pub(super) fn label_name(layer: LayerRef<'_>) -> Option<String> {
 #[cfg(test)]
 mod arrays_tests {
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
     use crate::volume::Dtype;
 
     fn info(axes: &[(&str, bool)]) -> ArrayInfo {

@@ -1,29 +1,22 @@
-//! The chunks of a level: how it is divided, and the file of a chunk, which holds samples in C order with zeros beyond the
-//! array's edge. Also the JSON form of a sample.
+//! The chunks of a level: how it is divided, and the file of a chunk, which holds samples in C order with zeros beyond
+//! the array's edge. Also the JSON form of a sample.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::{Number, Value};
 
 use crate::format::Array;
+use crate::view::hash_of;
 use crate::view::segments::{ComputedFile, NextSegment, Samples, Segment};
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Element, Region};
 
 /// The file of a chunk. It has the full size of a chunk also where the array ends within it.
 pub(crate) struct ChunkFile {
-    array: Arc<dyn Array>,
+    pub array: Arc<dyn Array>,
     /// The shape of a chunk, in the order of the array's axes.
-    chunk: Dims,
-    /// The samples of the array that it holds: they are at the chunk's beginning along each axis.
-    held: Region,
-}
-
-impl ChunkFile {
-    /// Creates the file of a chunk of shape `chunk` with the samples `held`, which are no more along any axis.
-    pub(crate) fn new(array: &Arc<dyn Array>, chunk: Dims, held: Region) -> Arc<Self> {
-        Arc::new(Self { array: Arc::clone(array), chunk, held })
-    }
+    pub chunk: Dims,
+    /// The samples of the array that it holds, no more than `chunk` along any axis. They are at its beginning.
+    pub held: Region,
 }
 
 impl ComputedFile for ChunkFile {
@@ -36,9 +29,8 @@ impl ComputedFile for ChunkFile {
     }
 
     fn fingerprint(&self) -> u64 {
-        let (info, mut hasher) = (self.array.info(), DefaultHasher::new());
-        (info.dtype, info.shape(), self.chunk, self.held.start).hash(&mut hasher);
-        hasher.finish()
+        let info = self.array.info();
+        hash_of((info.dtype, info.shape(), self.chunk, self.held.start))
     }
 
     fn segments(self: Arc<Self>) -> NextSegment {
@@ -65,7 +57,8 @@ const MOST_BRICKS: u64 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkGrid {
     shape: Dims,
-    chunk: Dims,
+    /// The shape of a chunk in the level's order of axes, in which its samples are stored.
+    pub chunk: Dims,
     /// The order of the Zarr array's axes, if it differs from the level's.
     order: Option<AxisPermutation>,
 }
@@ -101,11 +94,6 @@ impl ChunkGrid {
         self.in_zarr_order(&axes).iter().map(|axis| *axis as usize).collect()
     }
 
-    /// Returns the shape of a chunk in the level's order of axes, in which its samples are stored.
-    pub(crate) fn chunk(&self) -> Dims {
-        self.chunk
-    }
-
     /// Returns the number of chunks along each axis of the Zarr array.
     pub(crate) fn count(&self) -> Dims {
         self.in_zarr_order(&Dims::from_fn(self.shape.len(), |a| self.shape[a].div_ceil(self.chunk[a])))
@@ -124,22 +112,17 @@ impl ChunkGrid {
 pub(crate) fn number(dtype: Dtype, sample: &Element) -> Option<Value> {
     let mut bytes = [0; 8];
     bytes[..sample.bytes().len()].copy_from_slice(sample.bytes());
-    let [b0, b1, b2, b3, ..] = bytes;
+    let (bits, unused) = (u64::from_le_bytes(bytes), 64 - 8 * dtype.size());
     Some(match dtype {
-        Dtype::Int8 => i8::from_le_bytes([b0]).into(),
-        Dtype::UInt8 => b0.into(),
-        Dtype::Int16 => i16::from_le_bytes([b0, b1]).into(),
-        Dtype::UInt16 => u16::from_le_bytes([b0, b1]).into(),
-        Dtype::Int32 => i32::from_le_bytes([b0, b1, b2, b3]).into(),
-        Dtype::UInt32 => u32::from_le_bytes([b0, b1, b2, b3]).into(),
-        Dtype::Int64 => i64::from_le_bytes(bytes).into(),
-        Dtype::UInt64 => u64::from_le_bytes(bytes).into(),
+        // the sign of the sample becomes that of the wide number
+        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => ((bits << unused) as i64 >> unused).into(),
+        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => bits.into(),
         Dtype::Float32 => {
-            let value = f32::from_le_bytes([b0, b1, b2, b3]);
+            let value = f32::from_bits(bits as u32);
             return float(value.into(), value.to_bits() == f32::NAN.to_bits());
         }
         Dtype::Float64 => {
-            let value = f64::from_le_bytes(bytes);
+            let value = f64::from_bits(bits);
             return float(value, value.to_bits() == f64::NAN.to_bits());
         }
     })
@@ -162,7 +145,7 @@ mod chunk_file_tests {
 
     use super::*;
     use crate::memory::BufferPool;
-    use crate::view::fixture::{self, zeros};
+    use crate::view::tests::{self, zeros};
     use crate::view::{Content, Step};
 
     /// The sample at an index: its number in C order of the array.
@@ -173,7 +156,7 @@ mod chunk_file_tests {
     /// Reads bytes of a file; returns them and the number of samples that were requested.
     fn run(file: &Arc<ChunkFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
         let (shape, mut requested) = (file.array.info().shape(), 0);
-        let read = fixture::read(&Content::Computed(file.clone()), bytes, &mut |_, at| {
+        let read = tests::read(&Content::Computed(file.clone()), bytes, &mut |_, at| {
             requested += 1;
             sample(&shape, at).to_vec()
         });
@@ -197,7 +180,7 @@ mod chunk_file_tests {
                 .map(|within| Dims::from_fn(axes, |a| start[a] + within[a]))
                 .flat_map(|at| if (0..axes).all(|a| at[a] < shape[a]) { sample(&shape, &at) } else { [0, 0] })
                 .collect();
-            let file = ChunkFile::new(&array, chunk, held);
+            let file = Arc::new(ChunkFile { array, chunk, held });
             prop_assert_eq!(file.len(), whole.len() as u64);
             let n = whole.len() as f64;
             let (from, to) = ((n * a.min(b)) as u64, (n * a.max(b)).ceil().max(1.0) as u64);
@@ -212,7 +195,8 @@ mod chunk_file_tests {
     #[test]
     fn samples_of_a_chunk_are_read_straight_to_the_reply() {
         let held = Region { start: [4, 0].into(), shape: [4, 8].into() };
-        let file = Content::Computed(ChunkFile::new(&zeros(&[8, 8], Dtype::Int16), [4, 8].into(), held));
+        let chunk = ChunkFile { array: zeros(&[8, 8], Dtype::Int16), chunk: [4, 8].into(), held };
+        let file = Content::Computed(Arc::new(chunk));
         let buffers = BufferPool::new(0);
         for bytes in [0..64, 16..48] {
             let mut read = file.read(bytes.clone(), &buffers).unwrap();
@@ -239,11 +223,11 @@ mod grid_tests {
 
     #[test]
     fn small_bricks_are_put_together() {
-        let chunk = |brick: u64, dtype| ChunkGrid::of(&info(&[1000; 3], &[brick; 3], dtype), false).chunk()[0];
+        let chunk = |brick: u64, dtype| ChunkGrid::of(&info(&[1000; 3], &[brick; 3], dtype), false).chunk[0];
         assert_eq!([64, 128, 256].map(|brick| chunk(brick, Dtype::Float32)), [64, 128, 256]);
         assert_eq!([64, 32, 16, 8].map(|brick| chunk(brick, Dtype::UInt8)), [64, 64, 64, 32]);
         assert_eq!([32, 16].map(|brick| chunk(brick, Dtype::UInt16)), [64, 64]);
-        let flat = |shape: &[u64], brick: &[u64]| ChunkGrid::of(&info(shape, brick, Dtype::Float32), false).chunk();
+        let flat = |shape: &[u64], brick: &[u64]| ChunkGrid::of(&info(shape, brick, Dtype::Float32), false).chunk;
         assert_eq!(flat(&[1, 4000, 4000], &[1, 1024, 1024]), Dims::from([1, 1024, 1024]));
         assert_eq!(flat(&[40, 1000, 70], &[32, 32, 32]), Dims::from([40, 64, 64]));
         assert_eq!(flat(&[20, 1000, 70], &[64, 64, 64]), Dims::from([20, 64, 64]));
@@ -257,7 +241,7 @@ mod grid_tests {
         let axis = |spatial| Axis { name: String::new(), unit: None, first: 0.0, step: 1.0, count: 1, spatial };
         info.axes = [true, true, true, false].map(axis).to_vec();
         let grid = ChunkGrid::of(&info, true);
-        assert_eq!((grid.chunk(), grid.count()), ([50, 60, 64, 3].into(), [1, 1, 1, 2].into()));
+        assert_eq!((grid.chunk, grid.count()), ([50, 60, 64, 3].into(), [1, 1, 1, 2].into()));
         assert_eq!((grid.in_zarr_order(&info.shape()), grid.axes()), ([3, 50, 60, 70].into(), vec![3, 0, 1, 2]));
         let region = grid.region(&[0, 0, 0, 1].into());
         assert_eq!(region, Region { start: [0, 0, 64, 0].into(), shape: [50, 60, 6, 3].into() });
@@ -276,8 +260,8 @@ mod grid_tests {
             let count = grid.count();
             for chunk in 0..count.product().unwrap() {
                 let region = grid.region(&count.index_of(chunk));
-                prop_assert!((0..shape.len()).all(|a| region.shape[a] > 0 && region.shape[a] <= grid.chunk()[a]));
-                prop_assert!((0..shape.len()).all(|a| region.start[a].is_multiple_of(grid.chunk()[a])));
+                prop_assert!((0..shape.len()).all(|a| region.shape[a] > 0 && region.shape[a] <= grid.chunk[a]));
+                prop_assert!((0..shape.len()).all(|a| region.start[a].is_multiple_of(grid.chunk[a])));
                 for n in 0..region.samples() {
                     let within = region.shape.index_of(n);
                     let at = Dims::from_fn(within.len(), |a| region.start[a] + within[a]);

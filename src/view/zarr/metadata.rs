@@ -7,7 +7,6 @@ use super::arrays::{
     IMAGE, LABELS, POSITIONS, array_names, chunk_grid, dimension_names, fill_value, is_image, label_name,
 };
 use super::chunk::number;
-use crate::format::Array;
 use crate::view::LayerRef;
 use crate::view::headers::first_and_step;
 use crate::volume::{ArrayInfo, Dims, Dtype};
@@ -23,12 +22,10 @@ pub(crate) fn root(layer: LayerRef<'_>) -> Value {
     group(ome_image(layer), Some(below))
 }
 
-/// Returns the metadata of the folder of labels.
 pub(crate) fn labels(layer: LayerRef<'_>) -> Value {
-    group(label_name(layer).map(|name| ome_labels(&name)).unwrap_or_default(), None)
+    group(label_name(layer).map_or_else(|| json!({}), |name| ome_labels(&name)), None)
 }
 
-/// Returns the metadata of the label.
 pub(crate) fn label(layer: LayerRef<'_>) -> Value {
     group(ome_label(layer), Some(image(layer)))
 }
@@ -37,15 +34,14 @@ pub(crate) fn label(layer: LayerRef<'_>) -> Value {
 fn image(layer: LayerRef<'_>) -> Map<String, Value> {
     let mut below = Map::new();
     for lod in 0..layer.levels().len() {
-        below.insert(format!("lod{lod}"), group(Map::new(), None));
+        below.insert(format!("lod{lod}"), group(json!({}), None));
         below.extend(arrays(layer, lod).map(|(name, array)| (format!("lod{lod}/{name}"), array)));
     }
     below
 }
 
-/// Returns the metadata of a level.
 pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Value {
-    group(Map::new(), Some(arrays(layer, lod).collect()))
+    group(json!({}), Some(arrays(layer, lod).collect()))
 }
 
 /// Returns the metadata of an array of a level: 0 for the samples, 1 + N for the positions along axis N.
@@ -60,7 +56,7 @@ fn arrays(layer: LayerRef<'_>, lod: usize) -> impl Iterator<Item = (String, Valu
     array_names(layer.info(lod)).into_iter().enumerate().map(move |(n, name)| (name, array(layer, lod, n)))
 }
 
-fn group(attributes: Map<String, Value>, below: Option<Map<String, Value>>) -> Value {
+fn group(attributes: Value, below: Option<Map<String, Value>>) -> Value {
     let mut group = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
     if let Some(below) = below {
         group["consolidated_metadata"] = json!({"kind": "inline", "must_understand": false, "metadata": below});
@@ -69,87 +65,71 @@ fn group(attributes: Map<String, Value>, below: Option<Map<String, Value>>) -> V
 }
 
 fn samples(layer: LayerRef<'_>, lod: usize) -> Value {
-    let array: &dyn Array = &*layer.levels()[lod];
+    let array = &*layer.levels()[lod];
     let info = array.info();
     let (grid, names) = (chunk_grid(info), dimension_names(info));
     let axes = grid.axes();
-    let mut codecs = Vec::new();
-    if !axes.is_sorted() {
+    let mut value = array_of(&grid.in_zarr_order(&info.shape()), &grid.in_zarr_order(&grid.chunk), info.dtype);
+    if let Some(codecs) = value["codecs"].as_array_mut().filter(|_| !axes.is_sorted()) {
         // the axis of the Zarr array at each position of the stored chunk
         let order: Vec<_> = (0..axes.len()).map(|own| axes.iter().position(|axis| *axis == own)).collect();
-        codecs.push(json!({"name": "transpose", "configuration": {"order": order}}));
+        codecs.insert(0, json!({"name": "transpose", "configuration": {"order": order}}));
     }
-    codecs.push(bytes(info.dtype));
-    let mut attributes = Map::new();
-    attributes.insert("long_name".into(), layer.name().into());
+    value["fill_value"] = number(info.dtype, &fill_value(array)).into();
+    value["dimension_names"] = axes.iter().filter_map(|axis| names.get(*axis).cloned()).collect();
+    let attributes = &mut value["attributes"];
+    attributes["long_name"] = layer.name().into();
     // not under the names that make readers change the samples
     if let Some(scaling) = info.scaling.filter(|scaling| scaling.says_something()) {
-        attributes.insert("volfs_scale".into(), scaling.scale.into());
-        attributes.insert("volfs_offset".into(), scaling.offset.into());
+        attributes["volfs_scale"] = scaling.scale.into();
+        attributes["volfs_offset"] = scaling.offset.into();
     }
     if let Some(no_value) = info.no_value {
-        attributes.insert("volfs_no_value".into(), no_value.into());
+        attributes["volfs_no_value"] = no_value.into();
     }
-    json!({
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(&grid.in_zarr_order(&info.shape())),
-        "data_type": info.dtype.name(),
-        "chunk_grid": chunks(&grid.in_zarr_order(&grid.chunk())),
-        "chunk_key_encoding": chunk_keys(),
-        "fill_value": number(info.dtype, &fill_value(array)),
-        "codecs": codecs,
-        "dimension_names": axes.iter().filter_map(|axis| names.get(*axis)).collect::<Vec<_>>(),
-        "attributes": attributes,
-    })
+    value
 }
 
 fn positions(info: &ArrayInfo, axis: usize) -> Value {
     let count = info.shape()[axis];
-    let unit = info.axes.get(axis).and_then(|axis| axis.unit.as_deref());
+    let mut value = array_of(&[count].into(), &[count.min(POSITIONS)].into(), Dtype::Float64);
+    value["dimension_names"] = json!([dimension_names(info).get(axis)]);
+    if let Some(unit) = info.axes.get(axis).and_then(|axis| axis.unit.as_deref()) {
+        value["attributes"]["units"] = unit.into();
+    }
+    value
+}
+
+/// Returns the metadata of an array of zeros, without names of its dimensions.
+fn array_of(shape: &Dims, chunk: &Dims, dtype: Dtype) -> Value {
+    let bytes = match dtype.size() {
+        1 => json!({"name": "bytes"}),
+        _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
+    };
     json!({
         "zarr_format": 3,
         "node_type": "array",
-        "shape": [count],
-        "data_type": "float64",
-        "chunk_grid": chunks(&[count.min(POSITIONS)].into()),
-        "chunk_key_encoding": chunk_keys(),
+        "shape": shape.to_vec(),
+        "data_type": dtype.name(),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk.to_vec()}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": 0.0,
-        "codecs": [bytes(Dtype::Float64)],
-        "dimension_names": [dimension_names(info).get(axis)],
-        "attributes": unit.map_or_else(|| json!({}), |unit| json!({"units": unit})),
+        "codecs": [bytes],
+        "dimension_names": null,
+        "attributes": {},
     })
-}
-
-fn chunks(shape: &Dims) -> Value {
-    json!({"name": "regular", "configuration": {"chunk_shape": list(shape)}})
-}
-
-fn chunk_keys() -> Value {
-    json!({"name": "default", "configuration": {"separator": "/"}})
-}
-
-fn bytes(dtype: Dtype) -> Value {
-    match dtype.size() {
-        1 => json!({"name": "bytes"}),
-        _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
-    }
-}
-
-fn list(dims: &Dims) -> Value {
-    dims.to_vec().into()
 }
 
 /// The colours of the channels of a picture.
 const RED_GREEN_BLUE: [(&str, &str); 3] = [("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF")];
 
 /// Returns the attributes of the folder of labels.
-pub(crate) fn ome_labels(name: &str) -> Map<String, Value> {
-    Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": [name]}))])
+fn ome_labels(name: &str) -> Value {
+    json!({"ome": {"version": "0.5", "labels": [name]}})
 }
 
 /// Returns the attributes of a layer that is a label.
-pub(crate) fn ome_label(layer: LayerRef<'_>) -> Map<String, Value> {
+fn ome_label(layer: LayerRef<'_>) -> Value {
     let mut attributes = ome_image(layer);
     if let Some(ome) = attributes.get_mut("ome") {
         ome["image-label"] = json!({"source": {"image": "../../"}});
@@ -158,25 +138,24 @@ pub(crate) fn ome_label(layer: LayerRef<'_>) -> Map<String, Value> {
 }
 
 /// Returns the attributes of a layer's group: none if it is not an image.
-pub(crate) fn ome_image(layer: LayerRef<'_>) -> Map<String, Value> {
-    let info = layer.info(0);
-    let mut attributes = Map::new();
-    if layer.levels().iter().all(|level| is_image(level.info())) {
-        let levels = 0..layer.levels().len();
-        let mut ome = json!({
-            "version": "0.5",
-            "multiscales": [{
-                "name": layer.name(),
-                "axes": axes(info),
-                "datasets": levels.map(|lod| dataset(lod, layer.info(lod))).collect::<Vec<_>>(),
-            }],
-        });
-        if is_picture(info) {
-            ome["omero"] = json!({"channels": RED_GREEN_BLUE.map(channel)});
-        }
-        attributes.insert("ome".into(), ome);
+fn ome_image(layer: LayerRef<'_>) -> Value {
+    if !layer.levels().iter().all(|level| is_image(level.info())) {
+        return json!({});
     }
-    attributes
+    let info = layer.info(0);
+    let levels = 0..layer.levels().len();
+    let mut ome = json!({
+        "version": "0.5",
+        "multiscales": [{
+            "name": layer.name(),
+            "axes": axes(info),
+            "datasets": levels.map(|lod| dataset(lod, layer.info(lod))).collect::<Vec<_>>(),
+        }],
+    });
+    if is_picture(info) {
+        ome["omero"] = json!({"channels": RED_GREEN_BLUE.map(channel)});
+    }
+    json!({"ome": ome})
 }
 
 /// Returns the axes in the order of the Zarr array's.
@@ -227,40 +206,17 @@ fn is_picture(info: &ArrayInfo) -> bool {
 /// The units that are written with a prefix of the SI: name, and abbreviation.
 const UNITS: [(&str, &str); 2] = [("meter", "m"), ("second", "s")];
 
-/// The prefixes: name, and abbreviation.
-const PREFIXES: [(&str, &str); 18] = [
-    ("", ""),
-    ("yocto", "y"),
-    ("zepto", "z"),
-    ("atto", "a"),
-    ("femto", "f"),
-    ("pico", "p"),
-    ("nano", "n"),
-    ("micro", "u"),
-    ("milli", "m"),
-    ("centi", "c"),
-    ("deci", "d"),
-    ("hecto", "h"),
-    ("kilo", "k"),
-    ("mega", "M"),
-    ("giga", "G"),
-    ("tera", "T"),
-    ("peta", "P"),
-    ("exa", "E"),
+/// The prefixes, and their abbreviations.
+const PREFIXES: [&str; 18] = [
+    "", "yocto", "zepto", "atto", "femto", "pico", "nano", "micro", "milli", "centi", "deci", "hecto", "kilo", "mega",
+    "giga", "tera", "peta", "exa",
 ];
+const SHORT_PREFIXES: [&str; 18] =
+    ["", "y", "z", "a", "f", "p", "n", "u", "m", "c", "d", "h", "k", "M", "G", "T", "P", "E"];
 
-/// Other units: name, and abbreviation.
-const OTHERS: [(&str, &str); 9] = [
-    ("angstrom", "Å"),
-    ("foot", "ft"),
-    ("inch", "in"),
-    ("mile", "mi"),
-    ("parsec", "pc"),
-    ("yard", "yd"),
-    ("minute", "min"),
-    ("hour", "h"),
-    ("day", "d"),
-];
+/// Other units, and their abbreviations.
+const OTHERS: [&str; 9] = ["angstrom", "foot", "inch", "mile", "parsec", "yard", "minute", "hour", "day"];
+const SHORT_OTHERS: [&str; 9] = ["Å", "ft", "in", "mi", "pc", "yd", "min", "h", "d"];
 
 /// Returns the name that OME-NGFF (0.5, section "axes") has for a unit of length or time that is given by its name, its
 /// abbreviation or its plural. `None` if it has none.
@@ -272,10 +228,11 @@ pub(crate) fn ome_unit(unit: &str) -> Option<String> {
         let lower = ascii.to_lowercase();
         ascii == short || lower == name || lower == format!("{name}s") || lower == name.replace("meter", "metre")
     };
-    let other = || OTHERS.iter().find(|(name, short)| is(name, short)).map(|(name, _)| (*name).to_owned());
+    let other =
+        || OTHERS.iter().zip(SHORT_OTHERS).find(|(name, short)| is(name, short)).map(|(name, _)| name.to_string());
     let prefixed = UNITS.iter().find_map(|(unit, short_unit)| {
-        let whole = |(prefix, short): &(&str, &str)| (format!("{prefix}{unit}"), format!("{short}{short_unit}"));
-        PREFIXES.iter().map(whole).find(|(name, short)| is(name, short)).map(|(name, _)| name)
+        let whole = |(prefix, short): (&str, &str)| (format!("{prefix}{unit}"), format!("{short}{short_unit}"));
+        PREFIXES.into_iter().zip(SHORT_PREFIXES).map(whole).find(|(name, short)| is(name, short)).map(|(name, _)| name)
     });
     prefixed.or_else(other).or_else(|| (ascii.to_lowercase() == "feet").then(|| "foot".to_owned()))
 }

@@ -14,4 +14,4 @@ mod chunk;
 mod metadata;
 mod tree;
 
-pub(crate) use tree::OmeZarr;
+pub(crate) use tree::OME_ZARR;

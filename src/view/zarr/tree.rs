@@ -1,11 +1,13 @@
 //! The folder `LAYER.ome.zarr`: its groups and arrays, and which chunks are there.
 
+use std::sync::Arc;
+
 use super::arrays::{LABELS, METADATA, POSITIONS, array_names, chunk_grid, fill_value, label_name, positions};
 use super::chunk::ChunkFile;
 use super::metadata;
 use crate::format::{Array, FormatError};
 use crate::source::Blocking;
-use crate::view::entry::{Dir, Entry, File, Grid, can_be_numbered};
+use crate::view::entry::{Entry, Grid, Kind, numbered};
 use crate::view::segments::Content;
 use crate::view::{LayerRef, View, json_text};
 use crate::volume::{ArrayInfo, Brick, Dims, Element, Region};
@@ -15,60 +17,39 @@ const SUFFIX: &str = ".ome.zarr";
 /// The name of the folder of an array's chunks.
 const CHUNKS: &str = "c";
 
-/// The view of all levels.
-pub(crate) struct OmeZarr;
+pub(crate) const OME_ZARR: View = View { beside_layer: Some(SUFFIX), hidden, ..View::new(Some("zarr"), entries) };
 
-impl View for OmeZarr {
-    fn name(&self) -> Option<&'static str> {
-        Some("zarr")
-    }
+fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+    if has_samples(layer) { numbered(root(layer)) } else { Vec::new() }
+}
 
-    fn beside_layer(&self) -> Option<&'static str> {
-        Some(SUFFIX)
-    }
-
-    fn entries(&self, layer: LayerRef<'_>) -> Vec<Entry> {
-        let entries = if has_samples(layer) { root(layer) } else { Vec::new() };
-        if can_be_numbered(&entries) { entries } else { Vec::new() }
-    }
-
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
-        let reason = "it would have more files and folders than a layer can show: its bricks are too many";
-        let is_hidden = has_samples(layer) && self.entries(layer).is_empty();
-        is_hidden.then(|| (format!("{}{SUFFIX}", layer.name()), reason.to_owned()))
-    }
+fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let reason = "it would have more files and folders than a layer can show: its bricks are too many";
+    let is_hidden = has_samples(layer) && entries(layer).is_empty();
+    is_hidden.then(|| (format!("{}{SUFFIX}", layer.name()), reason.to_owned()))
 }
 
 fn has_samples(layer: LayerRef<'_>) -> bool {
     layer.levels().iter().all(|level| !level.info().shape().contains(&0))
 }
 
-/// Declares a folder with its metadata.
-fn group(
-    name: String,
-    metadata: impl Fn(LayerRef<'_>) -> serde_json::Value + Send + Sync + 'static,
-    below: impl IntoIterator<Item = Entry>,
-) -> Entry {
-    Dir { name, entries: with_metadata(metadata, below) }.into()
-}
-
+/// Declares what a group or an array has: its metadata, and more.
 fn with_metadata(
     metadata: impl Fn(LayerRef<'_>) -> serde_json::Value + Send + Sync + 'static,
     below: impl IntoIterator<Item = Entry>,
 ) -> Vec<Entry> {
-    let file = File::new(METADATA, move |layer| Ok(json_text(&metadata(layer)).into()));
-    std::iter::once(file.into()).chain(below).collect()
+    let file = Entry::file(METADATA, move |layer| Ok(json_text(&metadata(layer)).into()));
+    std::iter::once(file).chain(below).collect()
 }
 
 fn root(layer: LayerRef<'_>) -> Vec<Entry> {
     let labels = label_name(layer).map(|name| {
-        let label = group(name, metadata::label, levels(layer));
-        group(LABELS.to_owned(), metadata::labels, [label])
+        let label = Entry::dir(name, with_metadata(metadata::label, levels(layer)));
+        Entry::dir(LABELS, with_metadata(metadata::labels, [label]))
     });
     with_metadata(metadata::root, levels(layer).into_iter().chain(labels))
 }
 
-/// Declares the levels of an image.
 fn levels(layer: LayerRef<'_>) -> Vec<Entry> {
     let level = |lod: usize| {
         let arrays = array_names(layer.info(lod)).into_iter().enumerate().map(|(array, name)| {
@@ -76,33 +57,36 @@ fn levels(layer: LayerRef<'_>) -> Vec<Entry> {
                 None => samples(layer, lod),
                 Some(axis) => positions_of(layer, lod, axis),
             };
-            group(name, move |layer| metadata::array(layer, lod, array), [chunks.into()])
+            Entry::dir(name, with_metadata(move |layer| metadata::array(layer, lod, array), [chunks]))
         });
-        group(format!("lod{lod}"), move |layer| metadata::level(layer, lod), arrays)
+        Entry::dir(format!("lod{lod}"), with_metadata(move |layer| metadata::level(layer, lod), arrays))
     };
     (0..layer.levels().len()).map(level).collect()
 }
 
 /// Declares the chunks of a level's samples. Those with the fill value for all samples are absent.
-fn samples(layer: LayerRef<'_>, lod: usize) -> Grid {
+fn samples(layer: LayerRef<'_>, lod: usize) -> Entry {
     let count = chunk_grid(layer.info(lod)).count();
-    let chunk = move |layer: LayerRef<'_>, at: &Dims| {
+    let content = Box::new(move |layer: LayerRef<'_>, at: &Dims| {
         let array = &layer.levels()[lod];
         let grid = chunk_grid(array.info());
-        Ok(Content::Computed(ChunkFile::new(array, grid.chunk(), grid.region(at))))
-    };
-    Grid::new(CHUNKS, count, "", chunk).without(move |layer, at, blocking| {
+        let chunk = ChunkFile { array: Arc::clone(array), chunk: grid.chunk, held: grid.region(at) };
+        Ok(Content::Computed(Arc::new(chunk)))
+    });
+    let is_absent = Box::new(move |layer: LayerRef<'_>, at: &Dims, blocking| {
         let array = &*layer.levels()[lod];
         let region = chunk_grid(array.info()).region(at);
         let along = count.last().copied().unwrap_or(1);
         Ok(is_looked_up(array.info(), &region, along) && is_absent(array, &region, &fill_value(array), blocking)?)
-    })
+    });
+    let chunks = Grid { count, suffix: "", content, is_absent: Some(is_absent) };
+    Entry { name: CHUNKS.to_owned(), kind: Kind::Grid(chunks) }
 }
 
 /// Declares the chunks of the positions along an axis of a level.
-fn positions_of(layer: LayerRef<'_>, lod: usize, axis: usize) -> Grid {
+fn positions_of(layer: LayerRef<'_>, lod: usize, axis: usize) -> Entry {
     let count = layer.info(lod).shape()[axis].div_ceil(POSITIONS);
-    Grid::new(CHUNKS, [count].into(), "", move |layer, at| {
+    Entry::grid(CHUNKS, [count].into(), "", move |layer, at| {
         Ok(Content::Bytes(positions(layer.info(lod), axis, at[0]).into()))
     })
 }
@@ -151,7 +135,7 @@ pub(crate) fn is_absent(
 mod tree_tests {
     use super::*;
     use crate::format::Layer;
-    use crate::view::fixture::{one_layer, zeros};
+    use crate::view::tests::{one_layer, zeros};
     use crate::view::tree::{Item, Tree};
     use crate::volume::{Dtype, NativeJson};
 
@@ -160,11 +144,11 @@ mod tree_tests {
         let level = |shape: &[u64; 3]| {
             let mut info = zeros(shape, Dtype::UInt32).info().clone();
             info.native = category.iter().map(|category| ("category".to_owned(), (*category).into())).collect();
-            std::sync::Arc::new(crate::view::fixture::Zeros(info)) as _
+            std::sync::Arc::new(crate::view::tests::Zeros(info)) as _
         };
         let layer = Layer { name: "a".into(), levels: shapes.iter().map(level).collect(), native: NativeJson::new() };
         let open = one_layer("wkw", layer);
-        let tree = Tree::new(&open, &[&OmeZarr]);
+        let tree = Tree::new(&open, &[OME_ZARR]);
         (open, tree)
     }
 
@@ -226,7 +210,7 @@ mod tree_tests {
 #[cfg(test)]
 mod absent_tests {
     use super::*;
-    use crate::view::fixture::zeros;
+    use crate::view::tests::zeros;
     use crate::volume::Dtype;
 
     #[test]

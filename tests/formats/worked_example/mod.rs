@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::file_system::FileSystem;
 use crate::format::Format;
 use crate::test_support::{Noise, copy_all, test_data};
-use crate::view::View;
 
 /// Extents that are no multiples of the brick's edge, so that bricks extend beyond all three edges.
 const SHAPE: [u16; 3] = [5, 9, 6];
@@ -48,8 +47,7 @@ fn brk_file() -> Vec<u8> {
 /// The file system of a folder, with the format and the view of the documents besides the built-in ones.
 fn extended(source: &Path) -> FileSystem {
     let formats = [&brk::Brk as &dyn Format];
-    let views = [&shape::Shape as &dyn View];
-    FileSystem::with(source, &formats, &views)
+    FileSystem::with(source, &formats, &[shape::SHAPE])
 }
 
 fn bytes_of(samples: impl Iterator<Item = [u16; 3]>) -> Vec<u8> {

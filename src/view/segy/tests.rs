@@ -7,10 +7,10 @@ use super::survey_file;
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Census, FormatError, Layer};
 use crate::source::{Blocking, Source, SourceError};
-pub(crate) use crate::view::fixture::{Layers, dataset};
 use crate::view::segments::Content;
+pub(crate) use crate::view::tests::{Layers, dataset};
 use crate::view::tree::{Item, Tree};
-use crate::view::{LayerRef, View, fixture};
+use crate::view::{LayerRef, View};
 use crate::volume::{
     Affine, ArrayInfo, Axis, Brick, BrickGrid, Coded, DatasetInfo, Dims, Dtype, Element, Geometry, Layout, NativeJson,
     Plain, Region, Scaling, StoredLength,
@@ -155,7 +155,7 @@ pub(crate) fn layer(open: &OpenDataset, layer: usize) -> LayerRef<'_> {
 }
 
 /// Returns the names of the files in the folder of each layer. Each can be found, and no others of SEG-Y.
-pub(crate) fn names(open: &OpenDataset, views: &'static [&'static dyn View]) -> Vec<Vec<String>> {
+pub(crate) fn names(open: &OpenDataset, views: &'static [View]) -> Vec<Vec<String>> {
     let tree = Tree::new(open, views);
     let list = |folder| {
         let mut items = Vec::new();
@@ -180,7 +180,7 @@ pub(crate) fn names(open: &OpenDataset, views: &'static [&'static dyn View]) -> 
 /// Reads bytes of a file that is made of some arrays. Returns them, and how many samples were read.
 pub(crate) fn try_read(content: &Content, bytes: Range<u64>, arrays: &[&Known]) -> Result<(Vec<u8>, u64), FormatError> {
     let mut total = 0;
-    let read = fixture::read(content, bytes, &mut |info, at| {
+    let read = crate::view::tests::read(content, bytes, &mut |info, at| {
         total += 1;
         arrays.iter().find(|known| known.info.id == info.id).unwrap().sample(at).to_vec()
     });
