@@ -110,7 +110,8 @@ impl Cubes {
         number: u64,
         blocking: Blocking,
     ) -> Result<(BlockLocation, ObjectName), FormatError> {
-        let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
+        let bytes = self.header.block_bytes();
+        let damaged = |why: &str| FormatError::Damaged(format!("block {number} of {}: {why}", cube_name(cube.at)));
         let beyond = || damaged("it lies beyond the end of the file");
         let is_last = |last: &&LastRaw| (last.table_id, last.number) == (cube.table_id, cube.number);
         let known = LAST_RAW.with_borrow(|last| last.as_ref().filter(is_last).map(|last| last.block(number, bytes)));
@@ -191,7 +192,9 @@ impl Cubes {
         let fault = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
         let Some(header) = Header::read(&*self.folder, object, blocking)? else { return Ok(None) };
         let size = self.folder.len(object)?.ok_or(SourceError::Changed)?;
-        if !header.agrees_with(&self.header) {
+        // only the block type and the offset may differ
+        let of = |header: &Header| (header.block_log, header.file_log, header.dtype, header.voxel);
+        if of(&header) != of(&self.header) {
             return Err(fault("it is of other voxels, blocks or files than header.wkw says".into()));
         }
         let (before, begin) = (header.end(), header.data_offset);
@@ -228,10 +231,6 @@ impl Page {
         let (boundaries, _) = self.boundaries.as_chunks::<8>();
         boundaries.get(usize::try_from(n).ok()?).copied().map(u64::from_le_bytes)
     }
-}
-
-fn damaged(cube: Cube, number: u64, why: &str) -> FormatError {
-    FormatError::Damaged(format!("block {number} of {}: {why}", cube_name(cube.at)))
 }
 
 /// Returns the number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i

@@ -141,13 +141,6 @@ impl Header {
         let bits = if bits.is_empty() { usual } else { bits };
         kind == self.dtype.name().trim_end_matches(is_digit) && bits.parse() == Ok(8 * u32::from(self.voxel))
     }
-
-    /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset
-    /// may differ.
-    pub(super) fn agrees_with(&self, array: &Self) -> bool {
-        let of = |header: &Self| (header.block_log, header.file_log, header.dtype, header.voxel);
-        of(self) == of(array)
-    }
 }
 
 /// Returns the type of a code. Codes above 6 are missing in the published description, but every implementation has

@@ -37,7 +37,7 @@ impl Cloud {
         let text = read_bytes(&*folder, &name, 0, length)?.ok_or_else(|| absent(&name))?;
         let text = json_text(&text).map_err(damaged)?;
         let status: Vec<Map<_, _>> = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
-        Ok(Self { objects: Arc::new(Objects::new(folder, cache)), status })
+        Ok(Self { objects: Arc::new(Objects { folder, cache, id: IndexCache::new_id() }), status })
     }
 
     /// Returns the text of the description.

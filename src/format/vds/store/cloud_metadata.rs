@@ -185,14 +185,10 @@ impl Listed {
 pub(crate) struct Objects {
     pub folder: Arc<dyn Folder>,
     pub cache: Arc<IndexCache>,
-    id: u64,
+    pub id: u64,
 }
 
 impl Objects {
-    pub(crate) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
-        Self { folder, cache, id: IndexCache::new_id() }
-    }
-
     /// Reads the metadata of an object. May wait.
     pub(crate) fn metadata(&self, object: &str) -> Result<Option<ChunkMetadata>, FormatError> {
         let Some(tag) = self.folder.tag(object, NAME)? else { return Ok(self.listed()?.get(object)) };
