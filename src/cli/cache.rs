@@ -59,7 +59,6 @@ const COUNTING: &str = "{spinner} {human_pos} files";
 /// Names of bad files that are printed.
 const NAMED: usize = 5;
 
-/// Prints what is in a disk cache, or removes it.
 pub(super) fn run(args: &CacheArgs) -> Result<(), CliError> {
     if args.clear {
         return clear(args);
@@ -91,9 +90,9 @@ fn clear(args: &CacheArgs) -> Result<(), CliError> {
         }));
     }
     let place = escaped_path(&args.cache_folder);
-    output::line(&format!("{place}: removed {}, {}", files(removed), Size(bytes)))?;
+    output::line(&format!("{place}: removed {}, {}", counted(removed, "file"), Size(bytes)))?;
     if foreign > 0 {
-        output::note(&format!("{place}: left {} not of the cache", files(foreign)));
+        output::note(&format!("{place}: left {} not of the cache", counted(foreign, "file")));
     }
     Ok(())
 }
@@ -105,17 +104,18 @@ fn write(layout: &mut TextLayout, place: &Path, survey: &Inspection, now: System
     if total.files == 0 {
         layout.row("holds", Some("nothing"));
     } else {
-        layout.row("holds", Some(format!("{}, {}", Size(total.bytes), files(total.files))));
+        layout.row("holds", Some(format!("{}, {}", Size(total.bytes), counted(total.files, "file"))));
         layout.row("last used", age(total.newest, now));
         layout.row("oldest used", age(total.oldest, now));
     }
     if survey.bad.files > 0 {
-        let text = format!("{}, {}: never read, and fetched anew", files(survey.bad.files), Size(survey.bad.bytes));
+        let text =
+            format!("{}, {}: never read, and fetched anew", counted(survey.bad.files, "file"), Size(survey.bad.bytes));
         layout.row("bad", Some(text));
         survey.bad_names.iter().take(NAMED).for_each(|name| layout.warning(name));
     }
     if survey.foreign > 0 {
-        layout.row("others", Some(format!("{} not of the cache", files(survey.foreign))));
+        layout.row("others", Some(format!("{} not of the cache", counted(survey.foreign, "file"))));
     }
     if !survey.datasets.is_empty() {
         layout.heading("Volumes");
@@ -133,10 +133,6 @@ fn age(time: Option<SystemTime>, now: SystemTime) -> Option<String> {
     Some(format!("{} ago", duration(now.duration_since(time?).unwrap_or_default().as_secs_f64())))
 }
 
-fn files(n: u64) -> String {
-    counted(n, "file")
-}
-
 fn survey_json(place: &Path, survey: &Inspection) -> Value {
     let dataset = |((store, dataset), kept): (&(String, String), &Kept)| {
         together([json!({"store": store, "dataset": dataset}), kept_json(kept)])
@@ -150,7 +146,6 @@ fn survey_json(place: &Path, survey: &Inspection) -> Value {
     ])
 }
 
-/// Returns an object with the entries of all these objects.
 fn together(objects: impl IntoIterator<Item = Value>) -> Value {
     objects.into_iter().flat_map(entries).collect()
 }

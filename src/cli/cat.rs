@@ -17,7 +17,7 @@ use self::selection::{At, Slices, select};
 use super::deadline;
 use super::error::CliError;
 use super::file_system::{MAX_QUALITY, StoreArgs};
-use super::interrupt::Interrupts;
+use super::interrupt::on_signal;
 use super::machine::{default_cache_size, default_threads};
 use super::output::{bar, follow, note};
 use super::source::DatasetAt;
@@ -121,11 +121,9 @@ const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     // before there are threads
     deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None)))?;
-    // before there are threads, which inherit the mask
-    let interrupts = Interrupts::block();
     let (progress, bar) = (Arc::<Progress>::default(), bar(TEMPLATE));
     let (interrupted, shown_bar) = (Arc::clone(&progress), bar.clone());
-    interrupts.on_arrival(move || {
+    on_signal(move || {
         shown_bar.finish_and_clear();
         interrupted.interrupt().iter().for_each(|words| note(words));
     });
@@ -191,7 +189,6 @@ fn agreeing(option: &str, typed: Option<usize>, by_path: Option<usize>) -> Resul
     }
 }
 
-/// Returns the number of the layer of that name.
 fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
     let names: Vec<&str> = open.dataset.layers().iter().map(|layer| layer.name.as_str()).collect();
     let by_name = choose("layer", &names, name);

@@ -1,11 +1,9 @@
-//! `volfs complete`: what a shell offers for the word at the cursor (commands, options, volumes, layers, levels, axes and
+//! `volfs complete`: what a shell offers for the word at the cursor (commands, options, layers, levels, axes, views and
 //! mounts), and the scripts that ask.
 //!
 //! The answer is a line with the kind, and a line for each candidate with its description behind a tab. The kinds are
-//! `words`, `paths` (of which the candidates that end in a slash are folders), and `files` and `folders`, which the
-//! shell finds by itself.
+//! `words`, and `files` and `folders`, which the shell finds by itself.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,11 +12,10 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use super::deadline;
 use super::error::{Cause, CliError};
-use super::source::{DatasetAt, mountpoint_of};
+use super::source::DatasetAt;
 use super::text::{choose, escaped};
 use super::{Cli, output};
-use crate::catalog::Recogniser;
-use crate::format::{Layer, registry};
+use crate::format::Layer;
 use crate::mount::read_mounts;
 use crate::view::VIEW_NAMES;
 use crate::volume::ArrayInfo;
@@ -35,7 +32,6 @@ pub(super) struct CompleteArgs {
     typed: Vec<String>,
 }
 
-/// The shells that there are scripts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shell {
     /// Bash, with or without the package bash-completion
@@ -55,7 +51,6 @@ Example:
 /// The time to list a folder or to open a volume: a user waits.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Prints what fits at the cursor, or the script of a shell.
 pub(super) fn run(args: &CompleteArgs) -> Result<(), CliError> {
     if args.typed.is_empty() {
         return output::print(script(args.shell));
@@ -65,14 +60,13 @@ pub(super) fn run(args: &CompleteArgs) -> Result<(), CliError> {
         Shell::Fish => Line::quoted(&args.typed),
         Shell::Zsh => Line::plain(&args.typed),
     };
-    match deadline::run_within(TIMEOUT, Path::new("."), || output::print(&answer(args.shell, &line))) {
+    match deadline::run(TIMEOUT, Path::new("."), || output::print(&answer(args.shell, &line))) {
         // the shell would hang as well
         Err(error) if matches!(error.cause, Cause::Timeout) => output::print("words\n"),
         offered => offered,
     }
 }
 
-/// Returns the completion script of a shell.
 pub(crate) fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => include_str!("complete/volfs.bash"),
@@ -95,8 +89,6 @@ fn answer(shell: Shell, line: &Line) -> String {
         if shell == Shell::Bash {
             // it replaces only what follows `=` or `:`
             word = word.get(line.kept..).unwrap_or(&word).to_owned();
-            // bash adds the slash by itself
-            word.truncate(word.trim_end_matches('/').len().max(1));
         }
         text.push_str(&format!("{word}\t{}\n", escaped(&help)));
     }
@@ -105,7 +97,6 @@ fn answer(shell: Shell, line: &Line) -> String {
 
 /// The words before the cursor, without their quotes; the name of the program is left out.
 struct Line {
-    /// Those before the one at the cursor.
     before: Vec<String>,
     /// The word at the cursor, up to the cursor.
     current: String,
@@ -165,22 +156,8 @@ impl Line {
             return words(if current.starts_with('-') { options(cli, current) } else { commands(cli, current) });
         };
         let Some(command) = cli.find_subcommand(name) else { return words(Vec::new()) };
-        let (mut positional, mut given) = (Vec::new(), Vec::new());
-        let (mut pending, mut only_positional) = (None::<&Arg>, false);
-        for word in rest {
-            if let Some(option) = pending.take() {
-                given.push((option.get_id().as_str(), word.as_str()));
-            } else if only_positional || !word.starts_with('-') || word == "-" {
-                positional.push(word.as_str());
-            } else if word == "--" {
-                only_positional = true;
-            } else if let Some((option, value)) = option_of(command, word) {
-                match value {
-                    Some(value) => given.push((option.get_id().as_str(), value)),
-                    None => pending = Some(option).filter(|option| takes_next(option)),
-                }
-            }
-        }
+        let Words { positional, given, pending, only_positional } =
+            Words::new(command, rest.iter().map(String::as_str));
         let value = |prefix: String, typed: &str, arg: &Arg| {
             (prefix, value_of(arg, command.get_name(), typed, &positional, &given))
         };
@@ -203,19 +180,46 @@ impl Line {
     }
 }
 
+/// The words after a command, told apart by its definition.
+pub(super) struct Words<'a> {
+    pub(super) positional: Vec<&'a str>,
+    /// The names of options that have a value, and it.
+    given: Vec<(&'a str, &'a str)>,
+    pending: Option<&'a Arg>,
+    /// Whether there was a `--`.
+    only_positional: bool,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn new(command: &'a Command, words: impl Iterator<Item = &'a str>) -> Self {
+        let mut told = Self { positional: Vec::new(), given: Vec::new(), pending: None, only_positional: false };
+        for word in words {
+            if let Some(option) = told.pending.take() {
+                told.given.push((option.get_id().as_str(), word));
+            } else if told.only_positional || !word.starts_with('-') || word == "-" {
+                told.positional.push(word);
+            } else if word == "--" {
+                told.only_positional = true;
+            } else if let Some((option, value)) = option_of(command, word) {
+                match value {
+                    Some(value) => told.given.push((option.get_id().as_str(), value)),
+                    None => told.pending = Some(option).filter(|option| !option.is_require_equals_set()),
+                }
+            }
+        }
+        told
+    }
+}
+
 /// Finds the option that a word is, and its value if that is in the same word.
 fn option_of<'a, 'w>(command: &'a Command, word: &'w str) -> Option<(&'a Arg, Option<&'w str>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         return command.get_opts().find(|option| option.get_long() == Some(name)).map(|option| (option, value));
     }
-    // of several letters only the last one can have its value in the next word
-    let last = word.chars().next_back()?;
-    command.get_opts().find(|option| option.get_short() == Some(last)).map(|option| (option, None))
-}
-
-fn takes_next(option: &Arg) -> bool {
-    !option.is_require_equals_set() && option.get_num_args().is_some_and(|n| n.takes_values())
+    // `-o` and `-fo` take the next word; `-oro` contains its value
+    let is_last = |letter| word.find(letter) == Some(word.len() - 1);
+    command.get_opts().find(|option| option.get_short().is_some_and(is_last)).map(|option| (option, None))
 }
 
 fn commands(cli: &Command, typed: &str) -> Vec<Candidate> {
@@ -240,38 +244,26 @@ fn candidate(word: impl Into<String>, help: Option<&StyledStr>) -> Candidate {
     (word.into(), help.map(ToString::to_string).unwrap_or_default())
 }
 
-/// The candidates, and their kind: `words` or `paths`; `files` or `folders`, any of which fits, have no candidates.
+/// The candidates, and their kind: `words`; `files` or `folders`, any of which fits, have no candidates.
 type Fitting = (&'static str, Vec<Candidate>);
 
 const FILES: Fitting = ("files", Vec::new());
 const FOLDERS: Fitting = ("folders", Vec::new());
 
-/// Sorts paths; without any, others fit.
-fn sorted(mut paths: Vec<String>, others: Fitting) -> Fitting {
-    paths.sort_unstable();
-    paths.dedup();
-    let candidates: Vec<Candidate> = paths.into_iter().map(|path| candidate(path, None)).collect();
-    if candidates.is_empty() { others } else { ("paths", candidates) }
-}
-
 /// Returns what fits the argument `arg` of a command in place of `typed`. `options` are the names and values of the options
 /// before the cursor.
 fn value_of(arg: &Arg, command: &str, typed: &str, positional: &[&str], options: &[(&str, &str)]) -> Fitting {
-    let of_dataset = |about: fn(&DatasetAt, Option<&str>) -> Vec<Candidate>| {
+    let of_dataset = |kind: &str| {
         let found = positional.first().and_then(|path| DatasetAt::open(&expanded(path), &[], None).ok());
-        let layer = options.iter().find(|(name, _)| *name == "layer").map(|(_, value)| *value);
-        begins(found.map(|found| about(&found, layer)).unwrap_or_default(), typed)
+        let chosen = options.iter().find(|(name, _)| *name == "layer").map(|(_, value)| *value);
+        begins(found.map(|found| inside(&found, kind, chosen)).unwrap_or_default(), typed)
     };
     match arg.get_id().as_str() {
-        "path" | "paths" | "source" => paths_below(typed),
-        "mountpoint" if command == "mount" => FOLDERS,
-        "cache_folder" | "disk_cache" => FOLDERS,
-        "mountpoint" => mounts(typed),
-        "layer" => of_dataset(layers),
-        "lod" => of_dataset(levels),
-        "at" => of_dataset(axes),
+        "mountpoint" if command != "mount" => mounts(typed),
+        "mountpoint" | "cache_folder" | "disk_cache" => FOLDERS,
+        kind @ ("layer" | "lod" | "at") => of_dataset(kind),
         "views" => ("words", view_lists(typed)),
-        "output" | "log_file" | "token_file" | "exec" => FILES,
+        "path" | "paths" | "source" | "output" | "log_file" | "token_file" | "exec" => FILES,
         _ => {
             let word = |value: &PossibleValue| candidate(value.get_name(), value.get_help());
             let possible = arg.get_possible_values();
@@ -295,71 +287,36 @@ fn view_lists(typed: &str) -> Vec<Candidate> {
     names.map(|(name, about)| (format!("{before}{name}"), (*about).to_owned())).collect()
 }
 
-/// Returns the folders and volumes that begin with what is typed, inside a mount all files.
-fn paths_below(typed: &str) -> Fitting {
-    let (folder, begin) =
-        typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (&typed[..=folder.len()], begin));
-    let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
-    let in_mount = mountpoint_of(&place).is_ok_and(|mount| mount.is_some());
-    let recogniser = Recogniser::new(registry());
-    let mut found = Vec::new();
-    for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with(begin)) else { continue };
-        if name.starts_with('.') && begin.is_empty() {
-            continue;
-        }
-        let Ok(kind) = entry.file_type() else { continue };
-        let is_folder = kind.is_dir() || (kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()));
-        if is_folder {
-            found.push(format!("{folder}{name}/"));
-        } else if in_mount || matches!(recogniser.format_of(&entry.path()), Ok(Some(_))) {
-            found.push(format!("{folder}{name}"));
-        }
-    }
-    sorted(found, FILES)
-}
-
-/// Returns the mount points that begin with what is typed.
+/// Returns the mount points that begin with what is typed; folders if there are none.
 fn mounts(typed: &str) -> Fitting {
     let all = read_mounts().unwrap_or_default();
-    let here = std::env::current_dir().unwrap_or_default();
-    let home = std::env::home_dir().unwrap_or_default();
-    let shown = |mountpoint: &Path| match typed {
-        _ if typed.starts_with("~/") => Some(format!("~/{}", mountpoint.strip_prefix(&home).ok()?.to_str()?)),
-        _ if typed.starts_with('/') || typed.is_empty() => Some(mountpoint.to_str()?.to_owned()),
-        _ => Some(mountpoint.strip_prefix(&here).ok()?.to_str()?.to_owned()),
-    };
-    let ours = all.iter().filter(|mount| mount.is_volfs());
-    let found = ours.filter_map(|mount| shown(&mount.mountpoint)).filter(|place| place.starts_with(typed));
-    sorted(found.collect(), FOLDERS)
+    let ours = all.iter().filter(|mount| mount.is_volfs()).filter_map(|mount| mount.mountpoint.to_str());
+    let found: Vec<Candidate> =
+        ours.filter(|place| place.starts_with(typed)).map(|place| candidate(place, None)).collect();
+    if found.is_empty() { FOLDERS } else { ("words", found) }
 }
 
-fn layers(found: &DatasetAt, _: Option<&str>) -> Vec<Candidate> {
-    let described = |layer: &Layer| {
-        let shape = |info: &ArrayInfo| format!("{} {}", sizes(info), info.dtype.name());
-        (layer.name.clone(), layer.levels.first().map(|level| shape(level.info())).unwrap_or_default())
-    };
-    found.open.dataset.layers().iter().map(described).collect()
-}
-
-/// Returns the layer that is chosen: by its name, by the path, or the first.
-fn layer<'a>(found: &'a DatasetAt, chosen: Option<&str>) -> Option<&'a Layer> {
+/// Returns the layers of a dataset, or the levels (`lod`) or axes (`at`) of a layer: the chosen one, that of the path, or
+/// the first.
+fn inside(found: &DatasetAt, kind: &str, chosen: Option<&str>) -> Vec<Candidate> {
     let layers = found.open.dataset.layers();
+    if kind == "layer" {
+        let described = |layer: &Layer| {
+            let about =
+                layer.levels.first().map(|level| format!("{} {}", sizes(level.info()), level.info().dtype.name()));
+            (layer.name.clone(), about.unwrap_or_default())
+        };
+        return layers.iter().map(described).collect();
+    }
     let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
     let by_name = chosen.and_then(|name| choose("layer", &names, name).ok());
-    layers.get(by_name.or(found.layer).unwrap_or(0))
-}
-
-fn levels(found: &DatasetAt, chosen: Option<&str>) -> Vec<Candidate> {
-    let levels = layer(found, chosen).into_iter().flat_map(|layer| &layer.levels).enumerate();
-    levels.map(|(lod, level)| (lod.to_string(), sizes(level.info()))).collect()
-}
-
-fn axes(found: &DatasetAt, chosen: Option<&str>) -> Vec<Candidate> {
-    let finest = layer(found, chosen).and_then(|layer| layer.levels.first());
-    let named = finest.into_iter().flat_map(|level| &level.info().axes).filter(|axis| !axis.name.is_empty());
-    named.map(|axis| candidate(format!("{}=", axis.name), None)).collect()
+    let Some(layer) = layers.get(by_name.or(found.layer).unwrap_or(0)) else { return Vec::new() };
+    if kind == "lod" {
+        let levels = layer.levels.iter().enumerate();
+        return levels.map(|(lod, level)| (lod.to_string(), sizes(level.info()))).collect();
+    }
+    let axes = layer.levels.first().into_iter().flat_map(|level| &level.info().axes);
+    axes.filter(|axis| !axis.name.is_empty()).map(|axis| candidate(format!("{}=", axis.name), None)).collect()
 }
 
 /// Formats the shape of an array: `64x80x1`.
@@ -444,11 +401,8 @@ mod tests {
     }
 
     #[test]
-    fn volumes_and_their_layers_are_found() {
+    fn the_layers_of_a_volume_are_found() {
         let data = format!("{}/tests/data/demo/", env!("CARGO_MANIFEST_DIR"));
-        let found = value_of(&arg("path"), "cat", &data, &[], &[]);
-        let names: Vec<&str> = found.1.iter().filter_map(|(path, _)| path.strip_prefix(&data)).collect();
-        assert_eq!((found.0, names), ("paths", vec!["cells/", "cloud-survey/", "north.zgy", "south.vds"]));
         let words = |id, typed: &str, path: &str, options: &[(&str, &str)]| {
             words_of(value_of(&arg(id), "cat", typed, &[&(data.clone() + path)], options))
         };
@@ -477,11 +431,8 @@ mod tests {
 
     #[test]
     fn the_shell_finds_what_volfs_does_not_know() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("notes.txt"), "x").unwrap();
-        let typed = format!("{}/", folder.path().display());
-        assert_eq!(value_of(&arg("path"), "info", &typed, &[], &[]), FILES);
-        assert_eq!(value_of(&arg("mountpoint"), "umount", &typed, &[], &[]), FOLDERS);
+        assert_eq!(value_of(&arg("path"), "info", "data/", &[], &[]), FILES);
+        assert_eq!(value_of(&arg("mountpoint"), "umount", "none/", &[], &[]), FOLDERS);
         assert_eq!(value_of(&arg("log_file"), "mount", "", &[], &[]), FILES);
     }
 }

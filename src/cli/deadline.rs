@@ -19,7 +19,7 @@ use crate::mount::SideProcess;
 use crate::source::is_url;
 
 /// The time for a source to answer.
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// The time between two looks at a side process that sends nothing.
 const LOOK: Duration = Duration::from_millis(500);
@@ -51,18 +51,12 @@ fn timed_out(path: &Path, limit: Duration) -> CliError {
     CliError::new(what, "is its server reachable?").with_cause(Cause::Timeout)
 }
 
-/// Runs a command that looks at `path`, and fails if it does nothing for [`LIMIT`]. It must be called before there are
-/// threads.
-pub(super) fn run(path: &Path, work: impl FnOnce() -> Result<(), CliError>) -> Result<(), CliError> {
-    if is_url(path) { work() } else { run_within(LIMIT, path, work) }
-}
-
-/// Like [`run`], with another limit.
-pub(super) fn run_within(
-    limit: Duration,
-    path: &Path,
-    work: impl FnOnce() -> Result<(), CliError>,
-) -> Result<(), CliError> {
+/// Runs a command that looks at `path`, and fails if it does nothing for as long as `limit`. It must be called before there
+/// are threads.
+pub(super) fn run(limit: Duration, path: &Path, work: impl FnOnce() -> Result<(), CliError>) -> Result<(), CliError> {
+    if is_url(path) {
+        return work();
+    }
     LazyLock::force(&output::COLOURED);
     let mut work = Some(work);
     let started = start(|| {
@@ -90,7 +84,6 @@ fn start(work: impl FnOnce()) -> Option<SideProcess> {
     .ok()
 }
 
-/// Prints what a side process sends until it is done.
 fn print(limit: Duration, path: &Path, process: &SideProcess) -> Result<(), CliError> {
     let mut looked_at = path.to_owned();
     loop {

@@ -1,6 +1,5 @@
 //! `volfs doctor`: probes the machine, checks what was found, and prints the findings with their remedies.
 
-use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use super::machine::{
 use super::mounts::{Asker, NoStatus, Status, all_mounts, daemon_pid, stall};
 use super::output;
 use super::processes::Daemon;
-use super::text::{Size, escaped, escaped_path};
+use super::text::{escaped, escaped_path};
 use crate::mount::{HELPER, Mount, SideProcess, find_helper, topmost};
 
 #[derive(Debug, Args)]
@@ -41,9 +40,6 @@ Example:
 /// Open files that are enough for a daemon: its datasets, the files that clients read, and a reserve.
 const OPEN_FILES: u64 = 1024;
 
-/// The kernel's read-ahead in a mount, in KiB: from that of a local source to the kernel's default.
-const READ_AHEAD: RangeInclusive<u64> = 32..=128;
-
 /// The oldest kernel that can serve a mount.
 const OLDEST_KERNEL: (u32, u32) = (4, 2);
 
@@ -54,19 +50,13 @@ const DRAWBACKS: [((u32, u32), &str); 3] = [
     ((6, 6), "with --direct-io, files cannot be mapped (np.load with mmap_mode=\"r\"); without it they can"),
 ];
 
-/// The type of a mount of volfs.
-const KIND: &str = "fuse.volfs";
-
-/// The configuration of updatedb, which fills the database of `locate`.
-const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
-
-/// Prints what helps or prevents mounting on this machine.
 pub(super) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let findings = check(&Probes::collect(Path::new("/"), find_helper(), &all_mounts()?));
     let can_mount = findings.iter().all(|finding| finding.level != Level::Problem);
+    let object = |Finding { level, subject, text, remedy }: &Finding| json!({"level": level.name(), "subject": subject, "text": text, "remedy": remedy});
     output::object_or_text(
         args.json,
-        || json!({"can_mount": can_mount, "findings": findings.iter().map(Finding::object).collect::<Value>()}),
+        || json!({"can_mount": can_mount, "findings": findings.iter().map(object).collect::<Value>()}),
         |layout| findings.iter().for_each(|found| layout.finding(found.level, &found.text, found.remedy.as_deref())),
     )?;
     if can_mount {
@@ -75,21 +65,11 @@ pub(super) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     Err(CliError::new("this machine cannot mount yet", "fix what is marked \"problem\" and run volfs doctor again"))
 }
 
-/// The result of a check.
 struct Finding {
     level: Level,
-    /// What was checked.
     subject: &'static str,
     text: String,
-    /// What the user can do about it.
     remedy: Option<String>,
-}
-
-impl Finding {
-    fn object(&self) -> Value {
-        let level = self.level.name();
-        json!({"level": level, "subject": self.subject, "text": self.text, "remedy": self.remedy})
-    }
 }
 
 /// The findings so far, and what is being checked.
@@ -119,15 +99,12 @@ impl Findings {
 type Check = fn(&Probes, &mut Findings);
 
 /// The checks, by subject.
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 7] = [
     ("device", device),
     ("rights", rights),
     ("allow_other", allow_other),
     ("kernel", kernel),
     ("mounts", mounts),
-    ("read-ahead", read_ahead),
-    ("updatedb", updatedb),
-    ("memory", memory),
     ("open files", open_files),
     ("log", log),
 ];
@@ -254,31 +231,6 @@ fn mounts(probes: &Probes, found: &mut Findings) {
     }
 }
 
-fn read_ahead(probes: &Probes, found: &mut Findings) {
-    for mount in &probes.mounts {
-        let odd = mount.read_ahead.as_ref().filter(|(kib, _)| !READ_AHEAD.contains(kib));
-        let Some((kib, file)) = odd else { continue };
-        let (effect, usual) = if kib > READ_AHEAD.end() {
-            ("programs that jump in a mapped file read much that they do not need", READ_AHEAD.end())
-        } else {
-            ("streaming is slower", READ_AHEAD.start())
-        };
-        let (place, file) = (escaped_path(&mount.mountpoint), escaped_path(file));
-        found.note(
-            format!("the kernel reads {kib} KiB ahead in {place}, not {usual}: {effect}"),
-            format!("to change it type: echo {usual} | sudo tee {file}"),
-        );
-    }
-}
-
-fn memory(probes: &Probes, found: &mut Findings) {
-    let (memory, cache) = (Size(probes.memory), Size(probes.cache));
-    let limited = probes.machine_memory.filter(|machine| probes.memory < *machine);
-    let of = limited.map_or_else(String::new, |machine| format!(" (of {}, by a control group)", Size(machine)));
-    found
-        .ok(format!("{memory} for this process{of}; a mount's cache takes {cache} unless --cache-size says otherwise"));
-}
-
 fn open_files(probes: &Probes, found: &mut Findings) {
     match probes.open_files {
         Some(limit) if limit < OPEN_FILES => found.note(
@@ -298,26 +250,6 @@ fn log(probes: &Probes, found: &mut Findings) {
     found.note(text, "to keep everything, mount with --log-file FILE");
 }
 
-fn updatedb(probes: &Probes, found: &mut Findings) {
-    let Some(conf) = &probes.updatedb else { return };
-    // the types of file systems that it leaves out: the last value of PRUNEFS, in double quotes
-    let pruned = conf.lines().rev().find_map(|line| {
-        let value = line.trim_start().strip_prefix("PRUNEFS")?.trim_start().strip_prefix('=')?;
-        value.trim_start().strip_prefix('"')?.split('"').next()
-    });
-    // updatedb ignores case here
-    if pruned.is_some_and(|types| types.split_ascii_whitespace().any(|kind| kind.eq_ignore_ascii_case(KIND))) {
-        return found.ok(format!("updatedb ignores mounts of volfs ({KIND})"));
-    }
-    let text = "updatedb (for locate) searches every mount of volfs (fuse.volfs) that root may read, and so reads the \
-                header of every volume each day";
-    let remedy = match pruned {
-        Some(_) => format!(r#"sudo sed -i 's/^[ \t]*PRUNEFS[ \t]*=[ \t]*"/&{KIND} /' {UPDATEDB_CONF}"#),
-        None => format!(r#"echo 'PRUNEFS="{KIND}"' | sudo tee -a {UPDATEDB_CONF}"#),
-    };
-    found.note(text, format!("to keep it out type: {remedy}"));
-}
-
 /// How long all mounts together may take to answer, and then their sources.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -328,25 +260,14 @@ struct Probes {
     /// The device's permission bits, if it exists.
     mode: Option<u32>,
     helper: Option<Helper>,
-    /// Whether the user is root.
     root: bool,
     privileges: Privileges,
-    /// The text of fuse.conf.
+    /// The text of fuse.conf; empty, which permits nothing, if it cannot be read.
     conf: String,
-    /// The text of updatedb.conf, if it exists and can be read.
-    updatedb: Option<String>,
-    /// The kernel's release.
     release: String,
     mounts: Vec<MountProbe>,
     /// The limit of open files of a process, if there is one.
     open_files: Option<u64>,
-    /// Bytes of memory that this process may use.
-    memory: u64,
-    /// Bytes of memory of the machine.
-    machine_memory: Option<u64>,
-    /// Bytes of a mount's cache by default.
-    cache: u64,
-    /// Whether the system has a log.
     syslog: bool,
 }
 
@@ -358,7 +279,6 @@ struct Helper {
     setuid: bool,
 }
 
-/// A mount of volfs.
 struct MountProbe {
     mountpoint: PathBuf,
     /// The source, as the mount's name has it.
@@ -366,15 +286,12 @@ struct MountProbe {
     trouble: Option<Trouble>,
     /// Its daemon, if the mount or its source does not answer and the daemon can be found.
     daemon: Option<Daemon>,
-    /// The kernel's read-ahead in KiB, and the file that sets it.
-    read_ahead: Option<(u64, PathBuf)>,
 }
 
 /// What is wrong with a mount. A mount that denies its status lives, and nothing is known of its source.
 enum Trouble {
     OfMount(NoStatus),
     SourceGone,
-    /// The source has not answered in time.
     SourceSilent,
     /// The mount tells for how long the source has not answered, and how many reads wait for it.
     SourceStalls(String),
@@ -387,32 +304,24 @@ impl Probes {
         Self {
             device: machine::open_device(&at(DEVICE)),
             mode: fs::metadata(at(DEVICE)).ok().map(|metadata| metadata.mode() & 0o7777),
-            helper: helper.map(Helper::at),
+            helper: helper.map(|path| {
+                let metadata = fs::metadata(&path);
+                Helper { path, setuid: metadata.is_ok_and(|file| file.uid() == 0 && file.mode() & 0o4000 != 0) }
+            }),
             root: getuid().is_root(),
             privileges: Privileges::of_process(),
-            conf: machine::conf(&at(FUSE_CONF)),
-            updatedb: fs::read_to_string(at(UPDATEDB_CONF)).ok(),
+            conf: fs::read_to_string(at(FUSE_CONF)).unwrap_or_default(),
             release: fs::read_to_string(at("/proc/sys/kernel/osrelease")).unwrap_or_default().trim().to_owned(),
-            mounts: mount_probes(mounts, &at("/sys/class/bdi")),
+            mounts: mount_probes(mounts),
             open_files: getrlimit(Resource::Nofile).current,
-            memory: machine::allowed_memory(),
-            machine_memory: machine::memory_of_machine(),
-            cache: machine::default_cache_size(),
             syslog: at("/dev/log").exists(),
         }
     }
 }
 
-impl Helper {
-    fn at(path: PathBuf) -> Self {
-        let setuid = fs::metadata(&path).is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o4000 != 0);
-        Self { path, setuid }
-    }
-}
-
 /// Probes all mounts of volfs at the same time, except for those below another mount at the same place. What may hang,
-/// side processes do. `devices` is the folder with the kernel's settings of each mounted device.
-fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
+/// side processes do.
+fn mount_probes(mounts: &[Mount]) -> Vec<MountProbe> {
     let is_on_top = |mount: &&Mount| mount.is_volfs() && topmost(mounts, &mount.mountpoint) == Some(*mount);
     let mounts: Vec<&Mount> = mounts.iter().filter(is_on_top).collect();
     let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
@@ -420,31 +329,22 @@ fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
     let looks: Vec<_> = places.iter().map(|place| look(place)).collect();
     let answers = Asker::default().ask(&places, TIMEOUT);
     let deadline = Instant::now() + TIMEOUT;
-    let mut probes = Vec::new();
-    for ((mount, answer), look) in mounts.into_iter().zip(answers).zip(looks) {
+    let probe = |((mount, answer), look): ((&Mount, Status), _)| {
         let trouble = trouble(&answer, look, deadline);
         let daemon = match &answer {
             Err(NoStatus::Silent) => Daemon::find(mount),
             Ok(status) if trouble.is_some() => Daemon::find_answering(mount, daemon_pid(status)),
             _ => None,
         };
-        let (mountpoint, source) = (mount.mountpoint.clone(), mount.source().to_owned());
-        probes.push(MountProbe {
-            mountpoint,
-            source,
-            trouble,
-            daemon,
-            read_ahead: read_ahead_of(mount.device, devices),
-        });
-    }
-    probes
+        MountProbe { mountpoint: mount.mountpoint.clone(), source: mount.source().to_owned(), trouble, daemon }
+    };
+    mounts.into_iter().zip(answers).zip(looks).map(probe).collect()
 }
 
 /// The messages of a side process that has looked at the root of a mount, for which the daemon asks its source.
 const GONE: &[u8] = b"gone";
 const THERE: &[u8] = b"there";
 
-/// Starts a look at the root of a mount.
 fn look(mountpoint: &Path) -> Option<SideProcess> {
     SideProcess::start(|link| {
         let error = fs::read_dir(mountpoint).err().and_then(|error| error.raw_os_error());
@@ -460,18 +360,13 @@ fn trouble(answer: &Status, look: Option<SideProcess>, deadline: Instant) -> Opt
         Err(NoStatus::Denied) => return None,
         Err(why) => return Some(Trouble::OfMount(why.clone())),
     };
-    if let Some(how) = serde_json::from_slice(status).ok().and_then(|status| stall(&status)) {
+    if let Some(how) = stall(status) {
         return Some(Trouble::SourceStalls(how));
     }
     match look?.link.receive(deadline) {
         None => Some(Trouble::SourceSilent),
         Some(message) => (message == GONE).then_some(Trouble::SourceGone),
     }
-}
-
-fn read_ahead_of((major, minor): (u32, u32), devices: &Path) -> Option<(u64, PathBuf)> {
-    let file = devices.join(format!("{major}:{minor}")).join("read_ahead_kb");
-    Some((fs::read_to_string(&file).ok()?.trim().parse().ok()?, file))
 }
 
 #[cfg(test)]

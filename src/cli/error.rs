@@ -16,7 +16,6 @@ use crate::source::disk_cache::DiskCacheError;
 #[derive(Debug, Error)]
 #[error("{what}{}{remedy}", if .remedy.is_empty() { "" } else { "; " })]
 pub(crate) struct CliError {
-    /// What failed, where and why.
     pub(super) what: String,
     /// What the user can do about it; may be empty.
     pub(super) remedy: String,
@@ -24,7 +23,6 @@ pub(crate) struct CliError {
     status: u8,
 }
 
-/// What callers tell apart.
 #[derive(Debug)]
 pub(super) enum Cause {
     Other,
@@ -32,11 +30,8 @@ pub(super) enum Cause {
     Usage(clap::Error),
     /// The command of `mount --exec` failed, and has printed why.
     Command,
-    /// A source did not answer in time.
     Timeout,
-    /// The mount is in use by these mounts and processes.
     Busy(Vec<String>),
-    /// The mount to unmount does not answer.
     Unresponsive,
     NotMounted,
     /// A mount of the source to mount is at the mount point already.
@@ -73,7 +68,6 @@ impl CliError {
         Self::new(format!("cannot list {}: {error}", escaped_path(source)), "")
     }
 
-    /// The exit status of the process.
     pub(crate) fn exit_status(&self) -> u8 {
         self.status
     }

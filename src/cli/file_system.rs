@@ -25,7 +25,6 @@ const MAX_THREADS: usize = 1024;
 /// The lowest quality.
 pub(super) const MAX_QUALITY: u8 = 15;
 
-/// The options of object stores.
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
     /// An option of the object store, for a SOURCE that is a URL; may be repeated
@@ -37,7 +36,6 @@ pub(super) struct StoreArgs {
     pub(super) store_option: Vec<StoreOption>,
 }
 
-/// What is shown and how it is read.
 #[derive(Debug, Args)]
 pub(super) struct FileSystemArgs {
     /// Memory for decoded bricks, as 512MiB or 2GiB
@@ -152,7 +150,6 @@ pub(super) fn options(args: FileSystemArgs, source: PathBuf, mountpoint: Option<
     })
 }
 
-/// Returns the entries of a JSON object.
 pub(super) fn entries(object: Value) -> Map<String, Value> {
     if let Value::Object(entries) = object { entries } else { Map::new() }
 }
@@ -188,7 +185,6 @@ fn disk_cache(
     Ok(Some(DiskCacheOptions { dir, budget: size.map_or(DEFAULT_DISK_CACHE, |size| size.0) }))
 }
 
-/// Parses a size of a disk cache.
 fn disk_cache_size(text: &str) -> Result<Size, String> {
     match Size::read(text)? {
         Size(bytes) if bytes < SMALLEST_DISK_CACHE => {

@@ -1,7 +1,6 @@
 //! `volfs info`: prints all that is known of one dataset. The sections are made from the JSON that every format has; a value
 //! that is unknown has no line.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -50,10 +49,14 @@ const COORDINATE_DIGITS: usize = 11;
 const MAX_ENTRIES: usize = 40;
 
 pub(super) fn run(args: &InfoArgs) -> Result<(), CliError> {
-    deadline::run(&args.path, || {
+    deadline::run(deadline::LIMIT, &args.path, || {
         let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store.store_option, None)?;
         let dataset = describe(&open).map_err(|error| cannot_open(&path, &error.into()))?;
-        output::object_or_text(args.json, || dataset.clone(), |layout| write(layout, &dataset, &mags(&open)))
+        output::object_or_text(
+            args.json,
+            || dataset.clone(),
+            |layout| write(layout, &with_mags(dataset.clone(), &open)),
+        )
     })
 }
 
@@ -69,21 +72,25 @@ fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
     Ok(dataset)
 }
 
-fn mags(open: &OpenDataset) -> Mags {
-    let layers = open.dataset.layers().iter();
-    layers.map(|layer| (layer.name.clone(), layer.levels.iter().map(|level| level.info().mag).collect())).collect()
+/// Adds the downsampling along x, y, z of each level, which not every format has in its JSON.
+fn with_mags(mut dataset: Value, open: &OpenDataset) -> Value {
+    for layer in open.dataset.layers() {
+        for (lod, level) in layer.levels.iter().enumerate() {
+            if let Some(described) = dataset["levels"][&layer.name].get_mut(lod) {
+                described["mag"] = level.info().mag.map(|mag| mag.to_vec()).into();
+            }
+        }
+    }
+    dataset
 }
 
-/// The downsampling along x, y, z of each level, by the layer's name.
-type Mags = HashMap<String, Vec<Option<[u64; 3]>>>;
-
-/// Writes all sections of a dataset. `dataset` is the object that `volfs info --json` prints.
-fn write(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
+/// Writes all sections of a dataset. `dataset` is the object that `volfs info --json` prints, with the mags of its levels.
+fn write(layout: &mut TextLayout, dataset: &Value) {
     overview(layout, dataset);
     warnings(layout, dataset);
     geometry(layout, &dataset["geometry"]);
     distribution(layout, dataset);
-    layers(layout, dataset, mags);
+    layers(layout, dataset);
     native(layout, dataset);
     metadata(layout, &dataset["metadata"]);
 }
@@ -188,7 +195,7 @@ fn distribution(layout: &mut TextLayout, dataset: &Value) {
     layout.block(&format!("{samples}{} % of them in the highest column", float(chart.highest * 100.0, 3)));
 }
 
-fn layers(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
+fn layers(layout: &mut TextLayout, dataset: &Value) {
     for (name, of_layer) in dataset["levels"].as_object().into_iter().flatten() {
         let Some(finest) = of_layer.get(0) else { continue };
         layout.heading(&format!("Layer {name}"));
@@ -197,9 +204,8 @@ fn layers(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
         let scaling = number(&finest["scale"]).zip(number(&finest["offset"]));
         layout.row("scaling", scaling.map(|(scale, offset)| format!("value = stored * {scale} + {offset}")));
         axes(layout, finest);
-        let mag = |lod: usize| *mags.get(name)?.get(lod)?;
-        let rows = items(of_layer).enumerate().map(|(lod, level)| level_row(level, mag(lod)));
-        layout.table(&["LOD", "shape", "dtype", "bytes", "codec", "brick", "mag", "bricks"], rows);
+        let titles = ["LOD", "shape", "dtype", "bytes", "codec", "brick", "mag", "bricks"];
+        layout.table(&titles, items(of_layer).map(level_row));
     }
     for layer in items(&dataset["layers"]).filter(|layer| layer["reason"].is_string()) {
         layout.heading(&format!("Layer {}: not shown", scalar(&layer["name"]).unwrap_or_default()));
@@ -224,7 +230,7 @@ fn axes(layout: &mut TextLayout, level: &Value) {
     layout.table(&["axis", "count", "first", "last", "step", "unit"], rows);
 }
 
-fn level_row(level: &Value, mag: Option<[u64; 3]>) -> Vec<String> {
+fn level_row(level: &Value) -> Vec<String> {
     let counts = &level["bricks"];
     let some = |kind: &&str| counts[kind].as_u64().filter(|n| *n > 0).map(|n| format!("{n} {kind}"));
     let kinds: Vec<String> = ["stored", "constant", "missing"].iter().filter_map(some).collect();
@@ -240,7 +246,7 @@ fn level_row(level: &Value, mag: Option<[u64; 3]>) -> Vec<String> {
         number(&level["size"]),
         scalar(&level["codec"]),
         joined(&level["brick_shape"], " x "),
-        mag.map(|mag| mag.map(|factor| factor.to_string()).join("-")),
+        joined(&level["mag"], "-"),
         Some(if kinds.is_empty() { total } else { format!("{total} ({})", kinds.join(", ")) }),
     ];
     cells.map(Option::unwrap_or_default).to_vec()
@@ -294,7 +300,7 @@ mod tests {
 
     fn text(dataset: &Value) -> String {
         let mut layout = TextLayout::new(false);
-        write(&mut layout, dataset, &Mags::new());
+        write(&mut layout, dataset);
         layout.text().to_owned()
     }
 
@@ -359,11 +365,11 @@ mod tests {
 
     #[test]
     fn mags_are_in_the_table_of_levels() {
-        let level = |lod: u64| json!({"format": "x", "lod": lod, "shape": [2, 2, 2], "bricks": {"total": 8}});
-        let dataset = json!({"name": "em", "format": "x", "levels": {"color": [level(0), level(1)]}});
-        let mags = Mags::from([("color".to_owned(), vec![Some([1, 1, 1]), Some([2, 2, 1])])]);
+        let level = |lod: u64, mag: [u64; 3]| json!({"format": "x", "lod": lod, "shape": [2, 2, 2], "bricks": {"total": 8}, "mag": mag});
+        let dataset =
+            json!({"name": "em", "format": "x", "levels": {"color": [level(0, [1, 1, 1]), level(1, [2, 2, 1])]}});
         let mut layout = TextLayout::new(false);
-        write(&mut layout, &dataset, &mags);
+        write(&mut layout, &dataset);
         let table =
             "  LOD  shape      mag    bricks\n    0  2 x 2 x 2  1-1-1       8\n    1  2 x 2 x 2  2-2-1       8\n";
         assert!(layout.text().ends_with(table), "{}", layout.text());

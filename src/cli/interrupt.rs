@@ -17,9 +17,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// the shell of a script SIGINT for a command in the background.
 const SIGNALS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
 
-/// The signals that end the process, blocked.
-pub(super) struct Interrupts(Option<SigSet>);
-
 /// Waits until the thread of the signals ends the process.
 pub(super) fn wait_for_end() -> ! {
     loop {
@@ -27,31 +24,26 @@ pub(super) fn wait_for_end() -> ! {
     }
 }
 
-impl Interrupts {
-    /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process at once.
-    pub(super) fn block() -> Self {
-        let set: SigSet = ending_signals().into_iter().collect();
-        Self(set.thread_block().is_ok().then_some(set))
+/// Starts a thread that waits for a signal, calls `finish`, and ends the process with the exit status that shells give: 128
+/// and the number of the signal. Must be called before there are threads, which inherit the mask.
+pub(super) fn on_signal(finish: impl FnOnce() + Send + 'static) {
+    let set: SigSet = ending_signals().into_iter().collect();
+    if set.thread_block().is_err() {
+        // the signals end the process at once
+        return;
     }
-
-    /// Starts a thread that waits for a signal, calls `finish`, and ends the process with the exit status that shells
-    /// give: 128 and the number of the signal.
-    pub(super) fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
-        let Some(set) = self.0 else { return };
-        let wait = move || {
-            if let Ok(signal) = set.wait() {
-                with_timeout(GRACE, finish);
-                exit(128 + signal as i32);
-            }
-        };
-        if thread::Builder::new().name("volfs-signals".into()).spawn(wait).is_err() {
-            // without the thread the signals must end the process by themselves
-            let _ = set.thread_unblock();
+    let wait = move || {
+        if let Ok(signal) = set.wait() {
+            with_timeout(GRACE, finish);
+            exit(128 + signal as i32);
         }
+    };
+    if thread::Builder::new().name("volfs-signals".into()).spawn(wait).is_err() {
+        // without the thread the signals must end the process by themselves
+        let _ = set.thread_unblock();
     }
 }
 
-/// Returns the signals that end the process.
 pub(super) fn ending_signals() -> Vec<Signal> {
     let status = status("self");
     SIGNALS.into_iter().filter(|signal| !ignores(&status, *signal)).collect()

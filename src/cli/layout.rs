@@ -20,12 +20,9 @@ const LABEL_WIDTH: usize = 17;
 /// The width of the level of a finding, in columns.
 const LEVEL_WIDTH: usize = 9;
 
-/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// As it should be.
     Ok,
-    /// Worth knowing.
     Note,
     /// Prevents what is asked for.
     Problem,
@@ -45,12 +42,10 @@ pub(super) struct TextLayout {
 }
 
 impl TextLayout {
-    /// Makes an empty text.
     pub(super) fn new(coloured: bool) -> Self {
         Self { text: String::new(), coloured }
     }
 
-    /// Returns all that was written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -73,7 +68,6 @@ impl TextLayout {
         let _ = writeln!(self.text, "  {on}{label}{off}{:gap$}{}", "", escaped(&value.to_string()));
     }
 
-    /// Adds a warning.
     pub(super) fn warning(&mut self, text: &str) {
         self.text.push_str("  ");
         self.painted(WARNING, text);
@@ -201,12 +195,9 @@ const HEIGHT: usize = 6;
 /// The heights of a character, in eighths of a line.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A drawn histogram.
 #[derive(Debug, PartialEq)]
 pub(super) struct Chart {
-    /// The lines, from top to bottom.
     pub(super) lines: String,
-    /// The number of columns.
     pub(super) width: usize,
     /// Share of all samples in the highest column.
     pub(super) highest: f64,

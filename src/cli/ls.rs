@@ -63,9 +63,8 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// Significant digits of a voxel's size.
 const DIGITS: usize = 6;
 
-/// Lists the datasets and layers below a folder, as they are found.
 pub(super) fn run(args: &LsArgs) -> Result<(), CliError> {
-    deadline::run(&args.source, || list(args))
+    deadline::run(deadline::LIMIT, &args.source, || list(args))
 }
 
 fn list(args: &LsArgs) -> Result<(), CliError> {
@@ -123,13 +122,10 @@ fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowP
     Ok(true)
 }
 
-/// Prints rows in batches.
 struct RowPrinter {
     json: bool,
     table: Table,
-    /// Rows that are not printed yet.
     batch: Vec<Row>,
-    /// When the first row of the batch was added.
     since: Instant,
     /// Whether anything was printed.
     has_begun: bool,
@@ -179,7 +175,6 @@ impl RowPrinter {
 struct Row {
     /// The dataset's path below SOURCE, escaped for a terminal.
     path: String,
-    /// The object that `--json` prints.
     object: Value,
 }
 

@@ -89,7 +89,6 @@ pub(super) fn check_open_files() -> Result<(), CliError> {
     }
 }
 
-/// Returns the default number of threads that decode.
 pub(super) fn default_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
@@ -100,7 +99,7 @@ pub(super) fn memory_of_machine() -> Option<u64> {
 }
 
 /// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
-pub(super) fn allowed_memory() -> u64 {
+fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = read_mounts().unwrap_or_default();
@@ -141,18 +140,17 @@ fn folders_upwards(mount: &Mount, group: &Path) -> Vec<PathBuf> {
 
 /// The device through which the kernel talks to a mount's daemon.
 pub(super) const DEVICE: &str = "/dev/fuse";
-/// The configuration of the mount helper.
 pub(super) const FUSE_CONF: &str = "/etc/fuse.conf";
 
 /// The bit of CAP_SYS_ADMIN in a capability set. A process without it needs the helper to mount.
 const SYS_ADMIN: u32 = 21;
 
-/// Checks that this user may mount.
 pub(super) fn check_permission(allow_other: bool) -> Result<(), CliError> {
+    let conf = || fs::read_to_string(FUSE_CONF).unwrap_or_default();
     match open_device(Path::new(DEVICE)) {
         Err(error) => Err(closed_device(&error)),
         Ok(()) if !Privileges::of_process().admin && find_helper().is_none() => Err(no_helper()),
-        Ok(()) if allow_other && !getuid().is_root() && !permits_allow_other(&conf(Path::new(FUSE_CONF))) => {
+        Ok(()) if allow_other && !getuid().is_root() && !permits_allow_other(&conf()) => {
             Err(allow_other_is_forbidden())
         }
         Ok(()) => Ok(()),
@@ -164,7 +162,6 @@ pub(super) fn open_device(device: &Path) -> io::Result<()> {
     File::options().read(true).write(true).open(device).map(|_| ())
 }
 
-/// Explains an error of [`open_device`].
 pub(super) fn closed_device(error: &io::Error) -> CliError {
     match error.kind() {
         io::ErrorKind::NotFound => CliError::new(
@@ -196,11 +193,6 @@ pub(super) fn allow_other_is_forbidden() -> CliError {
         "ordinary users may not use allow_other here",
         format!("put the line user_allow_other into {FUSE_CONF}, or mount without it"),
     )
-}
-
-/// Returns the text of fuse.conf; an empty text, which permits nothing, if it cannot be read.
-pub(super) fn conf(file: &Path) -> String {
-    fs::read_to_string(file).unwrap_or_default()
 }
 
 /// Returns whether the text of fuse.conf permits `allow_other` to ordinary users.
@@ -310,7 +302,6 @@ mod tests {
         assert!(permits_allow_other("mount_max = 10\n  user_allow_other  "));
         assert!(!permits_allow_other("#user_allow_other\n"));
         assert!(!permits_allow_other(""));
-        assert_eq!(conf(Path::new("/nowhere/fuse.conf")), "");
     }
 
     #[test]

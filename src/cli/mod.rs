@@ -25,13 +25,13 @@ mod text;
 mod umount;
 mod verify;
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use complete::Words;
 pub(crate) use complete::{Shell, script as completion_script};
 pub(crate) use error::CliError;
 
@@ -159,7 +159,7 @@ enum Command {
     /// Find out whether this machine can mount, and what to type if not
     ///
     /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
-    /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
+    /// limit of open files. Changes nothing. The exit status is 1 if something prevents mounting.
     Doctor(doctor::DoctorArgs),
     /// Print what fits at the cursor, for the completion of shells
     ///
@@ -200,45 +200,25 @@ const BY_MOUNT: &str = "--called-by-mount";
 /// a source and not a command.
 fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
-    let positional = positional_arguments(&cli, args.get(1..).unwrap_or_default());
-    let is_command = |word: &OsStr| {
-        word == "help" || cli.get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| word == *n))
+    let is_command =
+        |word: &str| word == "help" || cli.get_subcommands().any(|c| c.get_name_and_visible_aliases().contains(&word));
+    let is_mount = {
+        let words: Vec<_> = args.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+        let mount = cli.find_subcommand("mount");
+        let positional = mount.map(|mount| Words::new(mount, words.iter().map(|word| &**word)).positional);
+        positional.is_some_and(|words| words.len() >= 2 && !is_command(words[0]) && may_be_source(words[0]))
     };
-    if positional.len() >= 2 && !is_command(positional[0]) && may_be_source(positional[0]) {
+    if is_mount {
         args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
     }
     args
 }
 
 /// Returns whether a word means a source rather than a misspelt command: it exists, or cannot be the name of a command.
-fn may_be_source(word: &OsStr) -> bool {
-    let like_command = word.as_bytes().iter().all(|c| c.is_ascii_alphabetic() || matches!(c, b'-' | b'_'));
+fn may_be_source(word: &str) -> bool {
+    let like_command = word.bytes().all(|c| c.is_ascii_alphabetic() || matches!(c, b'-' | b'_'));
     // the name alone is looked up: what it leads to might not answer
     !like_command || Path::new(word).symlink_metadata().is_ok()
-}
-
-/// Returns the positional arguments: those that are neither options of `mount` nor their values.
-fn positional_arguments<'a>(cli: &clap::Command, args: &'a [OsString]) -> Vec<&'a OsStr> {
-    let options: Vec<&clap::Arg> = cli.find_subcommand("mount").map(|c| c.get_opts().collect()).unwrap_or_default();
-    let takes_next = |arg: &str| match arg.strip_prefix("--") {
-        Some(name) => options.iter().any(|o| o.get_long() == Some(name)),
-        // `-o` and `-fo` take the next argument; `-oro` contains its value
-        None => options.iter().filter_map(|o| o.get_short()).any(|c| arg.find(c) == Some(arg.len() - 1)),
-    };
-    let mut positional = Vec::new();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.to_str() {
-            Some("--") => positional.extend(args.by_ref().map(OsString::as_os_str)),
-            Some(option) if option.len() > 1 && option.starts_with('-') => {
-                if takes_next(option) {
-                    args.next();
-                }
-            }
-            _ => positional.push(arg.as_os_str()),
-        }
-    }
-    positional
 }
 
 #[cfg(test)]

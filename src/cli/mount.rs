@@ -1,33 +1,35 @@
 //! `volfs mount`: checks the arguments, starts the daemon and waits until the mount answers.
 
-mod announcement;
-mod exec;
 pub(super) mod options;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::exit;
+use std::process::{Command, exit};
 use std::sync::Arc;
-use std::time::Duration;
-use std::{fs, thread};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
 
 use clap::Args;
+use nix::unistd::mkdtemp;
 use serde_json::json;
 
-use self::announcement::Announcement;
 use super::error::{Cause, CliError};
 use super::file_system::{self, FileSystemArgs, entries};
-use super::mounts::{NoStatus, check_mountpoint};
+use super::mounts::{self, NoStatus, check_mountpoint, decode, encode};
 use super::source::{checked_source, resolved_source};
-use super::text::{Size, escaped_path};
+use super::text::{Size, counted, escaped_path, python_literal};
+use super::umount::{self, UmountArgs};
 use super::{deadline, machine, output};
+use crate::catalog::{DatasetCount, count_datasets};
+use crate::format::registry;
 use crate::fs::{Options, Ownership};
 use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
 use crate::mount::{
-    DaemonError, HeldSignals, Mounted, ReadaheadProcess, Ready, Role, Signals, Started, Stop, Watchdog, detach,
-    is_mount_of,
+    CommandError, DaemonError, HeldSignals, Link, Mounted, ReadaheadProcess, Ready, Role, SideProcess, Signals,
+    Started, Stop, Watchdog, detach, is_mount_of, place_of, run_command, volfs_at,
 };
 use crate::source::{Origin, StoreOption, is_url, raise_descriptor_limit};
 
@@ -132,7 +134,7 @@ pub(super) fn run(mut args: MountArgs) -> Result<(), CliError> {
     machine::check_open_files()?;
     check_source_answers(&args.source, &args.file_system.store.store_option)?;
     if let Some(command) = args.exec.take() {
-        return exec::run(args, &command);
+        return run_during_mount(args, &command);
     }
     let by_mount = args.called_by_mount;
     let mountpoint = args.mountpoint.take().unwrap_or_default();
@@ -148,12 +150,10 @@ pub(super) fn run(mut args: MountArgs) -> Result<(), CliError> {
     plan.start(&mut None).map(drop)
 }
 
-/// The checked arguments.
 struct Plan {
     options: Options,
     mountpoint: PathBuf,
     foreground: bool,
-    /// Whether nothing is printed.
     is_silent: bool,
     /// Whether the mount lasts at most as long as the process that started it, unless that process releases it.
     is_bound: bool,
@@ -200,7 +200,7 @@ impl Plan {
         match role {
             Role::Daemon(ready) => self.serve(Some(ready)).map(|()| None),
             Role::Starter(starter) => {
-                let announcement = self.announcement();
+                let announcement = Announcement::begin(self);
                 let (source, mountpoint) = (&self.options.source, &self.mountpoint);
                 let started = starter.wait(TIMEOUT, source, mountpoint)?;
                 self.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))?;
@@ -213,7 +213,7 @@ impl Plan {
     /// works, or why it failed.
     fn serve(&self, ready: Option<Ready>) -> Result<(), CliError> {
         // an announcement forks, and so has to begin before there are threads
-        let report = ready.ok_or_else(|| self.announcement());
+        let report = ready.ok_or_else(|| Announcement::begin(self));
         let (mounted, stop) = match self.mount() {
             Ok(session) => session,
             Err(error) => {
@@ -285,14 +285,9 @@ impl Plan {
         Ok((mounted, stop))
     }
 
-    fn announcement(&self) -> Announcement<'_> {
-        let source = (!self.is_silent).then(|| self.options.origin());
-        Announcement::begin(source, &self.mountpoint)
-    }
-
     /// Waits until the mount answers, and prints the announcement.
     fn announce(&self, announcement: Announcement<'_>) -> Result<(), CliError> {
-        match announcement.ask(TIMEOUT) {
+        match announcement.ask() {
             Ok(()) => announcement.line().map_or(Ok(()), |line| output::line(&line)),
             Err(NoStatus::Silent) => Err(DaemonError::TimedOut(TIMEOUT).into()),
             Err(why) => {
@@ -336,4 +331,258 @@ fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(
             _ => Ok(()),
         }
     })
+}
+
+/// How long the line waits for the count of datasets and the first array.
+const LINE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// How long a side process waits for the mount to be made.
+const MOUNT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The message to a side process that the mount is made.
+const MOUNTED: &[u8] = b"mounted";
+
+/// The line that `volfs mount` prints: what is mounted where, and how to open the first array. Side processes look up all
+/// that it says, since they may hang with the source. The line leaves out what is not known in time, and they end then.
+struct Announcement<'a> {
+    /// `None` if nothing is said.
+    source: Option<PathBuf>,
+    mountpoint: &'a Path,
+    count: Option<SideProcess>,
+    asker: Option<SideProcess>,
+}
+
+impl<'a> Announcement<'a> {
+    /// Starts to count below the source, unless there will be nothing to say. Must be called before there are threads.
+    fn begin(plan: &'a Plan) -> Self {
+        let source = (!plan.is_silent).then(|| plan.options.origin());
+        let mountpoint = plan.mountpoint.as_path();
+        let count = source.as_ref().and_then(|origin| {
+            let count = |link: Link| {
+                let count = count_datasets(registry(), origin, Instant::now() + LINE_TIMEOUT);
+                messages(&count).iter().all(|message| link.send(message));
+            };
+            SideProcess::start(count).ok()
+        });
+        let ask = |link: Link| ask_mount(&link, mountpoint);
+        Self { source: source.map(|origin| origin.path), mountpoint, count, asker: SideProcess::start(ask).ok() }
+    }
+
+    /// Waits until the mount answers, for at most [`TIMEOUT`] once it is made.
+    fn ask(&self) -> Result<(), NoStatus> {
+        let answer = match &self.asker {
+            Some(asker) => {
+                asker.link.send(MOUNTED);
+                decode(asker.link.receive(Instant::now() + TIMEOUT))
+            }
+            None => mounts::ask(self.mountpoint, TIMEOUT),
+        };
+        match answer {
+            Ok(_) | Err(NoStatus::Denied) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn line(self) -> Option<String> {
+        let deadline = Instant::now() + LINE_TIMEOUT;
+        let mut line = format!("{} is mounted on {}", escaped_path(&self.source?), escaped_path(self.mountpoint));
+        let mut array = || {
+            let counter = &self.count.as_ref()?.link;
+            line.push_str(&String::from_utf8_lossy(&counter.receive(deadline)?));
+            let first = counter.receive(deadline)?;
+            let asker = &self.asker.as_ref()?.link;
+            asker.send(self.mountpoint.join(OsStr::from_bytes(&first)).as_os_str().as_bytes());
+            asker.receive(deadline)
+        };
+        if let Some(array) = array() {
+            let array = python_literal(Path::new(OsStr::from_bytes(&array)));
+            line.push_str(&format!(", try np.load({array}, mmap_mode=\"r\")"));
+        }
+        Some(line)
+    }
+}
+
+/// Asks the mount for its status once it is made, and then for the first array in a dataset's folder.
+fn ask_mount(link: &Link, mountpoint: &Path) {
+    if link.receive(Instant::now() + MOUNT_TIMEOUT).is_none() {
+        return;
+    }
+    link.send(&encode(mounts::wait_for(mountpoint)));
+    let Some(folder) = link.receive(Instant::now() + MOUNT_TIMEOUT) else { return };
+    if let Some(array) = first_array(Path::new(OsStr::from_bytes(&folder))) {
+        link.send(array.as_os_str().as_bytes());
+    }
+}
+
+/// Returns the messages about a count: what the line says of it, and the first dataset.
+fn messages(count: &DatasetCount) -> Vec<Vec<u8>> {
+    let first = count.first.iter().map(|first| first.as_os_str().as_bytes().to_vec());
+    std::iter::once(dataset_count(count).into_bytes()).chain(first).collect()
+}
+
+fn dataset_count(count: &DatasetCount) -> String {
+    match (count.datasets, count.complete) {
+        (0, true) => ": no datasets found".to_owned(),
+        (0, false) => String::new(),
+        (n, true) => format!(": {}", counted(n as u64, "dataset")),
+        (n, false) => format!(": {n} or more datasets"),
+    }
+}
+
+/// Returns the finest array of the first layer in a dataset's folder; `None` if the dataset cannot be opened.
+fn first_array(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    entries.filter_map(|entry| Some(entry.ok()?.path().join("lod0.npy"))).find(|array| array.is_file())
+}
+
+/// The environment variable that names the mount point.
+const MOUNTPOINT_VARIABLE: &str = "VOLFS_MNT";
+
+/// Mounts, runs `command`, and unmounts.
+fn run_during_mount(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
+    // a signal must not come between a temporary folder and the daemon, which removes it if this process ends
+    let mut held = Some(HeldSignals::hold().map_err(DaemonError::System)?);
+    // it is removed when this function ends, in whichever process
+    let folder = match args.mountpoint {
+        Some(_) => None,
+        None => Some(TemporaryFolder::outside(&resolved_source(&args.source)?, usual_places())?),
+    };
+    let mountpoint = args.mountpoint.take().or_else(|| folder.as_ref().map(|folder| folder.0.clone()));
+    let mut plan = Plan::new(args, &mountpoint.unwrap_or_default())?;
+    // standard output is the command's
+    plan.is_silent = true;
+    (plan.is_bound, plan.is_temporary) = (true, folder.is_some());
+    let Some(started) = plan.start(&mut held)? else { return Ok(()) };
+    let device = volfs_at(&plan.mountpoint).map(|mount| mount.device);
+    let outcome = run_to_end(command, &plan.mountpoint);
+    if let Some(place) = device.and_then(place_of) {
+        take_away(&place);
+    }
+    started.release();
+    outcome
+}
+
+fn run_to_end(command: &[OsString], mountpoint: &Path) -> Result<(), CliError> {
+    let (program, arguments) = command.split_first().ok_or_else(|| CliError::argument("--exec needs a command"))?;
+    match run_command(Command::new(program).args(arguments).env(MOUNTPOINT_VARIABLE, mountpoint)) {
+        Ok(0) => Ok(()),
+        Ok(status) => {
+            let text = format!("the command ended with exit status {status}");
+            Err(CliError::new(text, "").with_status(status).with_cause(Cause::Command))
+        }
+        Err(CommandError::NotStarted(error)) => {
+            let what = format!("cannot run {}: {error}", escaped_path(Path::new(program)));
+            // as shells have it
+            let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            Err(CliError::new(what, "give a program that is in PATH, or its path").with_status(status))
+        }
+        Err(CommandError::System(error)) => Err(CliError::new(error.to_string(), "")),
+    }
+}
+
+/// Unmounts, also if a process that the command left running uses the mount: programs that have files open can go on
+/// reading, and the daemon ends with the last of them.
+fn take_away(place: &Path) {
+    let umount = |lazy| umount::run(&UmountArgs { mountpoint: place.to_owned(), lazy });
+    let outcome = umount(false).or_else(|error| match &error.cause {
+        Cause::Busy(users) => {
+            let users = if users.is_empty() { "something" } else { &users.join(", ") };
+            let place = escaped_path(place);
+            output::note(&format!("the command has ended, but {users} uses {place}: the mount is taken away anyway"));
+            umount(true)
+        }
+        Cause::Unresponsive => umount(true),
+        _ => Err(error),
+    });
+    match outcome {
+        // the command has unmounted it itself
+        Err(error) if !matches!(error.cause, Cause::NotMounted) => output::note(&error.to_string()),
+        _ => {}
+    }
+}
+
+fn usual_places() -> impl Iterator<Item = PathBuf> {
+    let of_user = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = ["/var/tmp", "/dev/shm", "/run"].map(PathBuf::from);
+    [env::temp_dir()].into_iter().chain(of_user).chain(usual)
+}
+
+/// A folder that is removed when this value is dropped, if it is empty by then.
+#[derive(Debug)]
+struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// Makes a folder in one of these places, outside of `source`, which is absolute and without symbolic links.
+    fn outside(source: &Path, places: impl Iterator<Item = PathBuf>) -> Result<Self, CliError> {
+        let mut failure = io::Error::other("all usual places lie inside the source");
+        for place in places {
+            match fs::canonicalize(place) {
+                Ok(place) if place.starts_with(source) => {}
+                Ok(place) => match mkdtemp(&place.join("volfs-XXXXXX")) {
+                    Ok(folder) => return Ok(Self(folder)),
+                    Err(errno) => failure = errno.into(),
+                },
+                Err(error) => failure = error,
+            }
+        }
+        let what = format!("cannot make a temporary folder to mount on: {failure}");
+        Err(CliError::new(what, "give a mount point: volfs mount SOURCE MOUNTPOINT --exec ..."))
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // the daemon and the command both remove it, in case the other one was killed
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incomplete_count_is_a_lower_bound() {
+        let text = |datasets, complete| dataset_count(&DatasetCount { datasets, complete, first: None });
+        assert_eq!(text(3, true), ": 3 datasets");
+        assert_eq!(text(1, true), ": 1 dataset");
+        assert_eq!(text(3, false), ": 3 or more datasets");
+        assert_eq!(text(0, true), ": no datasets found");
+        assert_eq!(text(0, false), "");
+    }
+
+    #[test]
+    fn a_count_survives_the_way_between_processes() {
+        let first = Some(OsStr::from_bytes(b"a b/\xff.zgy").into());
+        let count = DatasetCount { datasets: 12, complete: true, first };
+        assert_eq!(messages(&count), [&b": 12 datasets"[..], b"a b/\xff.zgy"]);
+        assert_eq!(messages(&DatasetCount { complete: false, first: None, ..count }), [b": 12 or more datasets"]);
+    }
+
+    #[test]
+    fn the_first_array_is_one_that_can_be_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("dataset.json"), "").unwrap();
+        assert_eq!(first_array(folder.path()), None);
+        fs::create_dir(folder.path().join("data")).unwrap();
+        fs::write(folder.path().join("data/lod0.npy"), "").unwrap();
+        assert_eq!(first_array(folder.path()), Some(folder.path().join("data/lod0.npy")));
+    }
+
+    #[test]
+    fn a_temporary_folder_lies_outside_of_the_source() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        for name in ["source/tmp", "other"] {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        let places = || ["none", "source/tmp", "other"].map(|name| top.join(name)).into_iter();
+        let folder = TemporaryFolder::outside(&top.join("source"), places()).unwrap();
+        let path = folder.0.clone();
+        assert!(path.starts_with(top.join("other")) && path.is_dir());
+        drop(folder);
+        assert!(!path.exists());
+        let error = TemporaryFolder::outside(&top, places()).unwrap_err().to_string();
+        assert!(error.contains("give a mount point"), "{error}");
+    }
 }

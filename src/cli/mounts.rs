@@ -32,7 +32,6 @@ const MAX_STATUS: usize = 64 << 10;
 /// The most symbolic links on the way to a path, as many as the kernel allows.
 const MAX_LINKS: usize = 40;
 
-/// Returns all mounts of the system.
 pub(super) fn all_mounts() -> Result<Vec<Mount>, CliError> {
     read_mounts()
         .map_err(|error| CliError::new(format!("cannot read the list of mounts: {error}"), "is /proc mounted?"))
@@ -161,7 +160,6 @@ fn is_inside(path: &Path, folder: &Metadata) -> bool {
     path.ancestors().any(|above| fs::metadata(above).is_ok_and(|m| (m.dev(), m.ino()) == (folder.dev(), folder.ino())))
 }
 
-/// Why a mount gives no status.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum NoStatus {
     #[error("its daemon died")]
@@ -177,8 +175,7 @@ pub(super) enum NoStatus {
     Error(String),
 }
 
-/// The text of a mount's status.json.
-pub(super) type Status = Result<Vec<u8>, NoStatus>;
+pub(super) type Status = Result<Value, NoStatus>;
 
 /// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives. It should be called before there
 /// are threads; otherwise a mount that hangs keeps this process from ending.
@@ -186,8 +183,8 @@ pub(super) fn ask(mountpoint: &Path, limit: Duration) -> Status {
     Asker::default().ask(&[mountpoint.to_owned()], limit).pop().unwrap_or(Err(NoStatus::Silent))
 }
 
-/// Waits for a mount's status, so only a process that may be left behind may call this.
-pub(super) fn wait_for(mountpoint: &Path) -> Status {
+/// Waits for the text of a mount's status, so only a process that may be left behind may call this.
+pub(super) fn wait_for(mountpoint: &Path) -> Result<Vec<u8>, NoStatus> {
     let file = mountpoint.join(STATUS);
     let read = match read_start(&file) {
         // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
@@ -225,9 +222,7 @@ impl Asker {
         let mut late = std::mem::take(&mut self.waiting);
         let send_status = |place: &Path| {
             SideProcess::start(|link| {
-                if !link.send(&encode(wait_for(place))) {
-                    link.send(&encode(Err(NoStatus::Error("its status is too long".to_owned()))));
-                }
+                link.send(&encode(wait_for(place)));
             })
         };
         let start = |place: &PathBuf| (place.clone(), late.remove(place).map_or_else(|| send_status(place), Ok));
@@ -235,7 +230,7 @@ impl Asker {
         let answers = asked.into_iter().map(|(place, process)| {
             let Ok(process) = process else {
                 // without another process, ask in a thread
-                return with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(NoStatus::Silent));
+                return decode(with_timeout(limit, move || encode(wait_for(&place))));
             };
             let message = process.link.receive(deadline);
             // one that has ended is not waited for: the mount is asked again the next time
@@ -249,7 +244,7 @@ impl Asker {
 }
 
 /// Returns the message of a side process that has asked a mount: a letter, and a text.
-pub(super) fn encode(status: Status) -> Vec<u8> {
+pub(super) fn encode(status: Result<Vec<u8>, NoStatus>) -> Vec<u8> {
     match status {
         Ok(status) => [b"S".as_slice(), &status].concat(),
         Err(NoStatus::Dead) => b"D".to_vec(),
@@ -262,7 +257,7 @@ pub(super) fn encode(status: Status) -> Vec<u8> {
 /// Parses such a message; without one the mount is silent.
 pub(super) fn decode(message: Option<Vec<u8>>) -> Status {
     match message.as_deref() {
-        Some([b'S', status @ ..]) => Ok(status.to_vec()),
+        Some([b'S', status @ ..]) => serde_json::from_slice(status).map_err(|error| NoStatus::Error(error.to_string())),
         Some([b'D', ..]) => Err(NoStatus::Dead),
         Some([b'A', ..]) => Err(NoStatus::Denied),
         Some([b'E', error @ ..]) => Err(NoStatus::Error(String::from_utf8_lossy(error).into_owned())),
@@ -283,14 +278,16 @@ pub(super) fn stall(status: &Value) -> Option<String> {
     Some(format!("the source{} has not answered for {time}; {reads}", dataset.unwrap_or_default()))
 }
 
-/// Returns the daemon's process id from the text of a status.json.
-pub(super) fn daemon_pid(status: &[u8]) -> Option<u32> {
-    serde_json::from_slice::<Value>(status).ok()?["pid"].as_u64()?.try_into().ok()
+/// Returns the daemon's process id from a status.json.
+pub(super) fn daemon_pid(status: &Value) -> Option<u32> {
+    status["pid"].as_u64()?.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use serde_json::json;
 
     use super::*;
 
@@ -344,17 +341,18 @@ mod tests {
 
     #[test]
     fn the_process_id_is_found() {
-        assert_eq!(daemon_pid(br#"{"version": "1", "pid": 4711}"#), Some(4711));
-        assert_eq!(daemon_pid(br#"{"pid": -1}"#), None);
-        assert_eq!(daemon_pid(b"{"), None);
+        assert_eq!(daemon_pid(&json!({"version": "1", "pid": 4711})), Some(4711));
+        assert_eq!(daemon_pid(&json!({"pid": -1})), None);
+        assert_eq!(daemon_pid(&Value::Null), None);
     }
 
     #[test]
     fn an_answer_survives_the_way_between_processes() {
-        let error = || Err(NoStatus::Error("odd".to_owned()));
-        for status in [Ok(b"{}".to_vec()), Err(NoStatus::Dead), Err(NoStatus::Silent), Err(NoStatus::Denied), error()] {
-            assert_eq!(decode(Some(encode(status.clone()))), status);
+        for why in [NoStatus::Dead, NoStatus::Silent, NoStatus::Denied, NoStatus::Error("odd".to_owned())] {
+            assert_eq!(decode(Some(encode(Err(why.clone())))), Err(why));
         }
+        assert_eq!(decode(Some(encode(Ok(b"{\"pid\": 1}".to_vec())))), Ok(json!({"pid": 1})));
+        assert!(matches!(decode(Some(encode(Ok(b"{".to_vec())))), Err(NoStatus::Error(_))));
         assert_eq!(decode(None), Err(NoStatus::Silent));
     }
 

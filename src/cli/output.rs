@@ -44,7 +44,6 @@ pub(super) fn line(text: &str) -> Result<(), CliError> {
     print(&format!("{text}\n"))
 }
 
-/// Writes `text`.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     part(text.as_bytes()).map(|_| ())
 }
@@ -82,7 +81,6 @@ pub(super) fn write_to(out: &mut impl Write, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Prints a remark on standard error, apart from the output.
 pub(super) fn note(text: &str) {
     if send(NOTE, text.as_bytes()).is_none() {
         // an error of standard error cannot be reported anywhere
@@ -120,7 +118,6 @@ pub(super) fn follow(bar: &ProgressBar, draw: impl Fn(&ProgressBar, Duration) + 
     Shown { bar: bar.clone(), _stop: stop }
 }
 
-/// The bar while it is shown.
 pub(super) struct Shown {
     bar: ProgressBar,
     /// The thread that draws ends when this is dropped.

@@ -25,7 +25,6 @@ const MAX_PATH: usize = 4096;
 /// Arguments of system calls below this may be descriptors, and are no addresses.
 const MAX_DESCRIPTOR: u64 = 1 << 16;
 
-/// The daemon of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Daemon {
     pub(super) pid: u32,
@@ -50,7 +49,6 @@ impl Daemon {
         Self { pid, is_stopped: is_stopped(pid) }
     }
 
-    /// Finds the daemon of the mount that is visible at `place`.
     pub(super) fn at(place: &Path) -> Option<Self> {
         Self::find(topmost(&read_mounts().ok()?, place)?)
     }
@@ -71,12 +69,9 @@ impl Daemon {
 /// and the number of a daemon in a container means another process here.
 fn may_serve(pid: u32, mount: &Mount) -> bool {
     let program = name(pid);
-    program == name(process::id()) && !program.is_empty() && mount.owner().is_some_and(|user| owner(pid) == Some(user))
-}
-
-/// Returns the number of the user of a process.
-fn owner(pid: u32) -> Option<u32> {
-    status_field(&status(pid), "Uid")?.split_ascii_whitespace().next()?.parse().ok()
+    let status = status(pid);
+    let user = status_field(&status, "Uid").and_then(|ids| ids.split_ascii_whitespace().next()?.parse::<u32>().ok());
+    program == name(process::id()) && !program.is_empty() && user.is_some() && mount.owner() == user
 }
 
 /// Returns whether a process serves the kernel's requests for a mount: it has the connection open, whose number
@@ -124,7 +119,6 @@ pub(super) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Returns whether a signal or a debugger has stopped a process.
 fn is_stopped(pid: u32) -> bool {
     status_field(&status(pid), "State").is_some_and(|state| state.starts_with(['T', 't']))
 }
@@ -205,7 +199,6 @@ fn describe(pid: u32) -> String {
     format!("{} (process {pid})", escaped(&name(pid)))
 }
 
-/// Returns whether this is the read-ahead process of a mount.
 fn reads_ahead(pid: u32) -> bool {
     name(pid).as_bytes() == READAHEAD_NAME.to_bytes()
 }
@@ -240,20 +233,13 @@ fn waits(thread: &Path, mount: &Mount) -> bool {
     // `262 0xffffff9c 0x7ffc2e22c9fe ...`, or `running`
     let call = fs::read_to_string(thread.join("syscall")).unwrap_or_default();
     let argument = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-    let arguments: Vec<u64> = call.split(' ').skip(1).take(2).filter_map(argument).collect();
-    let folder_at = |descriptor: u64| fs::read_link(thread.join("fd").join(descriptor.to_string()));
-    let cwd = fs::read_link(thread.join("cwd"));
-    arguments.iter().enumerate().any(|(at, &address)| {
-        let Some(path) = text_at(thread, address) else { return false };
-        let from = match arguments.first() {
-            Some(&descriptor) if at == 1 && descriptor < MAX_DESCRIPTOR => folder_at(descriptor).ok(),
-            _ => cwd.as_ref().ok().cloned(),
-        };
-        from.is_some_and(|from| without_dots(&from.join(path)).starts_with(&mount.mountpoint))
-    })
+    let arguments = call.split(' ').skip(1).take(2).filter_map(argument);
+    // a process that waits for a path below an open folder of the mount holds that folder
+    let from = fs::read_link(thread.join("cwd")).unwrap_or_default();
+    let mut paths = arguments.filter_map(|address| text_at(thread, address));
+    paths.any(|path| without_dots(&from.join(path)).starts_with(&mount.mountpoint))
 }
 
-/// Reads a path from the memory of a thread.
 fn text_at(thread: &Path, address: u64) -> Option<PathBuf> {
     if address < MAX_DESCRIPTOR {
         return None;

@@ -125,7 +125,6 @@ Example:
   curl --unix-socket ~/run/volfs.sock http://localhost/      (with --listen unix:$HOME/run/volfs.sock)
   python3 -c 'import zarr; print(zarr.open(\"http://127.0.0.1:8080/north.zgy/data.ome.zarr\").tree())'";
 
-/// Serves until a signal arrives.
 pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     limit_arenas();
     if args.listen.is_remote() && !args.allow_remote {
@@ -214,7 +213,6 @@ fn access(args: &ServeArgs) -> Result<Access, CliError> {
     Ok(Access { users: Some(users), token })
 }
 
-/// Returns the number of a user, given by name or number.
 fn user_number(name: &str) -> Result<u32, CliError> {
     let found = User::from_name(name).ok().flatten().map(|user| user.uid.as_raw());
     let number = found.or_else(|| name.parse().ok());

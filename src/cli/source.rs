@@ -180,13 +180,11 @@ fn is_believed(mount: &Mount) -> bool {
 pub(super) struct DatasetAt {
     /// Where the dataset is: the path that was typed, or its source.
     pub(super) path: PathBuf,
-    /// The dataset.
     pub(super) open: OpenDataset,
     /// The layer in whose folder of the mount the path lies, by number.
     pub(super) layer: Option<usize>,
     /// The level whose file the path is.
     pub(super) lod: Option<usize>,
-    /// The name of the file that the path is.
     pub(super) file: Option<String>,
 }
 
@@ -227,7 +225,6 @@ impl DatasetAt {
     }
 }
 
-/// Returns the error of a dataset that cannot be opened.
 pub(super) fn cannot_open(dataset: &Path, error: &OpenError) -> CliError {
     let remedy = match error {
         OpenError::Unknown(_) if dataset.is_dir() => {

@@ -1,23 +1,23 @@
 //! `volfs stats`: prints the counters of one mount or of all, once or at intervals.
 
-mod watch;
-
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::error::CliError;
-use super::layout::TextLayout;
+use super::layout::{Table, TextLayout};
 use super::mounts::{Asker, NoStatus, all_mounts, ask, find_volfs_mount, stall};
 use super::output;
 use super::processes::Daemon;
 use super::source::mountpoint_of;
-use super::text::{Size, duration, escaped_path, float, items, scalar, seconds};
+use super::text::{Size, duration, escaped_path, float, items, scalar, seconds, timestamp};
 use crate::mount::{Mount, topmost};
-use crate::view::json::SCHEMA;
+use crate::view::{json::SCHEMA, json_text};
 
 #[derive(Debug, Args)]
 #[command(after_help = STATS_EXAMPLE)]
@@ -27,8 +27,7 @@ pub(super) struct StatsArgs {
 
     /// Show what happens now, again after each interval [default: 1 second]
     ///
-    /// Reads, bricks and bytes per second, and the hit rate of the interval, of the mount and of the five datasets that
-    /// were read most: in place on a terminal, otherwise in lines for each interval. Ctrl-C ends it.
+    /// A line for each mount and interval: reads, bricks and bytes per second, and the hit rate. Ctrl-C ends it.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     watch: Option<Duration>,
@@ -37,8 +36,7 @@ pub(super) struct StatsArgs {
     ///
     /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, each with mountpoint,
     /// source, state (alive, dead, silent, denied, error) and status. With --watch one object a line for each mount and
-    /// interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of this command;
-    /// the same of each dataset under `datasets`.
+    /// interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of this command.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -58,43 +56,25 @@ const TIMEOUT_OF_ALL: Duration = Duration::from_secs(2);
 /// The most datasets that are shown of one mount.
 const MOST_DATASETS: usize = 5;
 
-/// Prints what mounts have done so far, or, at intervals, what they do.
 pub(super) fn run(args: &StatsArgs) -> Result<(), CliError> {
-    let place = args.mountpoint.as_deref().map(mount_around).transpose()?;
+    let around = |typed: &Path| find_mount(mountpoint_of(typed)?.as_deref().unwrap_or(typed));
+    let place = args.mountpoint.as_deref().map(around).transpose()?.map(|mount| mount.mountpoint);
     match (place, args.watch) {
-        (place, Some(interval)) => watch::run(place, interval, args.json),
+        (place, Some(interval)) => watch(place.as_deref(), interval, args.json),
         (None, None) => print_all(args.json),
         (Some(place), None) => {
-            let failed = |why| failure(&place, why);
-            let text = ask(&place, TIMEOUT).map_err(failed)?;
-            let status = parsed(&text).map_err(failed)?;
-            if args.json {
-                return output::part(&text).map(drop);
-            }
-            let mut layout = TextLayout::new(*output::COLOURED);
-            write(&mut layout, &place, &status);
-            output::print(layout.text())
+            let status = ask(&place, TIMEOUT).map_err(|why| failure(&place, &why))?;
+            output::object_or_text(args.json, || status.clone(), |layout| write(layout, &place, &status))
         }
     }
-}
-
-/// Returns the mount point of the mount that a path is or lies in.
-fn mount_around(typed: &Path) -> Result<PathBuf, CliError> {
-    let around = mountpoint_of(typed)?;
-    Ok(find_mount(around.as_deref().unwrap_or(typed))?.mountpoint)
 }
 
 fn find_mount(place: &Path) -> Result<Mount, CliError> {
     find_volfs_mount(place, |_| "to see those of volfs type: volfs stats".to_owned())
 }
 
-/// Parses the text of a status.json.
-fn parsed(text: &[u8]) -> Result<Value, NoStatus> {
-    serde_json::from_slice(text).map_err(|error| NoStatus::Error(error.to_string()))
-}
-
 /// Returns the error for a mount that does not give its status.
-fn failure(place: &Path, why: NoStatus) -> CliError {
+fn failure(place: &Path, why: &NoStatus) -> CliError {
     let shown = escaped_path(place);
     match why {
         NoStatus::Denied => CliError::new(
@@ -115,7 +95,6 @@ fn failure(place: &Path, why: NoStatus) -> CliError {
     }
 }
 
-/// A mount, and its answer.
 struct Found {
     place: PathBuf,
     /// The source that the list of mounts names.
@@ -137,7 +116,6 @@ impl Found {
         }
     }
 
-    /// Returns why there is no status.
     fn error(&self) -> Option<String> {
         self.status.as_ref().err().map(|why| match why {
             NoStatus::Silent => format!("it did not answer within {} s", TIMEOUT_OF_ALL.as_secs()),
@@ -176,7 +154,7 @@ impl Found {
                 row.extend([
                     duration(status["uptime"].as_f64().unwrap_or(0.0)),
                     Size(count(counters, "cache_bytes")).to_string(),
-                    hit_rate(counters),
+                    hit_rate(counters, "cache_"),
                     count(counters, "reads").to_string(),
                     Size(count(counters, "bytes_read")).to_string(),
                     count(counters, "errors").to_string(),
@@ -187,7 +165,6 @@ impl Found {
     }
 }
 
-/// Prints all mounts.
 fn print_all(json: bool) -> Result<(), CliError> {
     let found = find_all(&mut Asker::default())?;
     if found.is_empty() && !json {
@@ -198,7 +175,6 @@ fn print_all(json: bool) -> Result<(), CliError> {
     output::object_or_text(json, || json!({"schema": SCHEMA, "mounts": objects()}), |layout| write_all(layout, &found))
 }
 
-/// Asks all mounts of volfs for their status.
 fn find_all(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
     let all = all_mounts()?;
     // a mount of a folder of a mount (mount --bind) has no status
@@ -211,8 +187,7 @@ fn find_all(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
 fn find(asker: &mut Asker, mounts: Vec<&Mount>) -> Vec<Found> {
     let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
     let answers = asker.ask(&places, TIMEOUT_OF_ALL);
-    let found = mounts.into_iter().zip(places).zip(answers).map(|((mount, place), answer)| {
-        let status = answer.and_then(|text| parsed(&text));
+    let found = mounts.into_iter().zip(places).zip(answers).map(|((mount, place), status)| {
         let daemon = if status == Err(NoStatus::Silent) { Daemon::find(mount) } else { None };
         Found { place, source: mount.source().to_owned(), status, daemon }
     });
@@ -225,7 +200,6 @@ fn write_all(layout: &mut TextLayout, found: &[Found]) {
     found.iter().filter_map(Found::remark).for_each(|remark| layout.warning(&remark));
 }
 
-/// Writes what a mount has done so far.
 fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     let counters = &status["counters"];
     let number = |name: &str| counters[name].as_u64();
@@ -291,7 +265,7 @@ fn store(layout: &mut TextLayout, store: &Value) {
     let Some(held) = disk["bytes"].as_u64() else { return };
     layout.heading("Disk cache");
     layout.row("holds", Some(format!("{} in {} files", Size(held), count(disk, "files"))));
-    let rate = rate(count(disk, "hits"), count(disk, "misses"));
+    let rate = hit_rate(disk, "");
     layout.row("look-ups", Some(format!("{rate} hits, {} read", Size(count(disk, "hit_bytes")))));
     layout.row("written", Some(Size(count(disk, "written_bytes"))));
     for (label, name) in [("not written", "dropped"), ("evicted", "evicted"), ("damaged", "bad")] {
@@ -324,7 +298,7 @@ fn datasets(layout: &mut TextLayout, status: &Value) {
             count(of, "reads").to_string(),
             Size(count(of, "bytes_read")).to_string(),
             Size(count(of, "bytes_decoded")).to_string(),
-            hit_rate(of),
+            hit_rate(of, "cache_"),
             errors.map(|n| n.to_string()).unwrap_or_default(),
             // last, since it may be long
             of["path"].as_str().unwrap_or_default().to_owned(),
@@ -338,6 +312,142 @@ fn datasets(layout: &mut TextLayout, status: &Value) {
     }
 }
 
+/// The titles of the lines of `--watch`, and the largest width of a column.
+const WATCH_TITLES: [&str; 9] =
+    ["UTC", "mount point", "reads", "delivered", "bricks", "decoded", "from source", "hit rate", "errors"];
+const MAX_COLUMN_WIDTH: usize = 40;
+
+/// Prints what one mount does, or all, after each interval, until the reader of the output is gone. Fails if the mount at
+/// `place` is gone or its daemon died; a mount that does not answer in time may do so later.
+fn watch(place: Option<&Path>, interval: Duration, json: bool) -> Result<(), CliError> {
+    let (mut asker, mut samples) = (Asker::default(), HashMap::new());
+    let (mut table, mut titles) = (Table::new(MAX_COLUMN_WIDTH), Some(WATCH_TITLES.map(str::to_owned).to_vec()));
+    look(place, &mut asker, &mut samples)?;
+    let mut next = Instant::now();
+    loop {
+        next += interval;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        // does not make up for intervals that were missed, for instance while the machine slept
+        next = next.max(Instant::now());
+        let seen = look(place, &mut asker, &mut samples)?;
+        let time = timestamp(SystemTime::now());
+        let lines: Vec<String> = match json {
+            true => seen.iter().map(|(found, grown)| watch_object(&time, found, grown.as_ref()).to_string()).collect(),
+            false => {
+                let rows = seen.iter().map(|(found, grown)| watch_row(&time, found, grown.as_ref()));
+                table.lines(titles.take().into_iter().chain(rows).collect())
+            }
+        };
+        let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        if !output::part(text.as_bytes())? {
+            return Ok(());
+        }
+    }
+}
+
+/// Asks one mount, or all. Returns each, and what it did since its last answer unless that was another daemon's.
+fn look(
+    place: Option<&Path>,
+    asker: &mut Asker,
+    samples: &mut HashMap<PathBuf, Sample>,
+) -> Result<Vec<(Found, Option<Increase>)>, CliError> {
+    let found = match place {
+        None => find_all(asker)?,
+        Some(place) => find(asker, vec![&find_mount(place)?]),
+    };
+    let seen = found.into_iter().map(|found| match &found.status {
+        Ok(status) => {
+            let sample = Sample::new(status);
+            let increase = samples.get(&found.place).and_then(|before| sample.since(before));
+            samples.insert(found.place.clone(), sample);
+            Ok((found, increase))
+        }
+        Err(why) if place.is_some() && *why != NoStatus::Silent => Err(failure(&found.place, why)),
+        // it may answer again, and has then done something since its last answer
+        Err(_) => Ok((found, None)),
+    });
+    seen.collect()
+}
+
+struct Sample {
+    at: Instant,
+    status: Value,
+    /// Bytes of the status, which the mount has delivered, too.
+    length: u64,
+}
+
+impl Sample {
+    /// Takes a status.json that was just read.
+    fn new(status: &Value) -> Self {
+        Self { at: Instant::now(), status: status.clone(), length: json_text(status).len() as u64 }
+    }
+
+    /// Returns what was counted since `before`, without the read of the status; `None` if that was another daemon.
+    fn since(&self, before: &Self) -> Option<Increase> {
+        let is_same = self.status["pid"] == before.status["pid"];
+        let counters = self.status["counters"].as_object().filter(|_| is_same)?.iter();
+        let counters =
+            counters.filter_map(|(name, n)| Some((name, n.as_u64()?))).filter(|(name, _)| *name != "cache_bytes");
+        let counted = counters.map(|(name, now)| {
+            // a status is counted once it is delivered: the last one is, this one is not
+            let own = match name.as_str() {
+                "reads" => 1,
+                "bytes_read" => before.length,
+                _ => 0,
+            };
+            let then = count(&before.status["counters"], name);
+            Some((name.clone(), now.checked_sub(then)?.saturating_sub(own)))
+        });
+        Some(Increase { seconds: (self.at - before.at).as_secs_f64(), counted: counted.collect::<Option<_>>()? })
+    }
+}
+
+/// How much each counter grew, by its name, in some seconds.
+struct Increase {
+    seconds: f64,
+    counted: Value,
+}
+
+/// Returns the line of a mount; `time` is like `2026-01-31T12:34:56.789Z`.
+fn watch_row(time: &str, found: &Found, increase: Option<&Increase>) -> Vec<String> {
+    let time_of_day = time.get(11..19).unwrap_or(time);
+    let mut row = vec![time_of_day.to_owned(), found.place.to_string_lossy().into_owned()];
+    let Some(Increase { seconds, counted }) = increase else {
+        row.push(if found.status.is_ok() { "new" } else { found.state()[1] }.to_owned());
+        return row;
+    };
+    let rate = |name: &str| count(counted, name) as f64 / seconds.max(0.001);
+    let events = |name: &str| format!("{:.0}/s", rate(name));
+    let bytes = |name: &str| format!("{}/s", Size(rate(name) as u64));
+    row.extend([
+        events("reads"),
+        bytes("bytes_read"),
+        events("bricks_decoded"),
+        bytes("bytes_decoded"),
+        bytes("source_bytes"),
+        hit_rate(counted, "cache_"),
+        count(counted, "errors").to_string(),
+    ]);
+    row
+}
+
+fn watch_object(time: &str, found: &Found, increase: Option<&Increase>) -> Value {
+    let hit_share = |counted: &Value| {
+        let (hits, misses) = (count(counted, "cache_hits"), count(counted, "cache_misses"));
+        (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+    };
+    json!({
+        "schema": SCHEMA,
+        "time": time,
+        "mountpoint": found.place.to_string_lossy(),
+        "error": found.error(),
+        "seconds": increase.map(|increase| increase.seconds),
+        "increase": increase.map(|increase| &increase.counted),
+        "hit_rate": increase.and_then(|increase| hit_share(&increase.counted)),
+        "cache_bytes": found.status.as_ref().ok().map(|status| &status["counters"]["cache_bytes"]),
+    })
+}
+
 /// Returns a counter; 0 if it is missing.
 fn count(counters: &Value, name: &str) -> u64 {
     counters[name].as_u64().unwrap_or(0)
@@ -348,12 +458,9 @@ fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!(" ({})", percent(part, whole)) }
 }
 
-/// Formats the share of look-ups that found their brick in the cache; `-` without any.
-fn hit_rate(counters: &Value) -> String {
-    rate(count(counters, "cache_hits"), count(counters, "cache_misses"))
-}
-
-fn rate(hits: u64, misses: u64) -> String {
+/// Formats the share of look-ups that hit, by counters whose names begin like this; `-` without any.
+fn hit_rate(counters: &Value, names: &str) -> String {
+    let [hits, misses] = ["hits", "misses"].map(|kind| count(counters, &format!("{names}{kind}")));
     match hits.saturating_add(misses) {
         0 => "-".to_owned(),
         all => percent(hits, all),
@@ -503,5 +610,61 @@ mod tests {
         let mut layout = TextLayout::new(false);
         datasets(&mut layout, &json!({"counters": {}}));
         assert_eq!(layout.text(), "", "earlier versions have no list");
+    }
+
+    #[test]
+    fn a_rate_is_of_the_interval_and_of_one_daemon() {
+        let mut before =
+            Sample::new(&json!({"pid": 7, "counters": {"reads": 10, "bytes_read": 100, "cache_bytes": 9}}));
+        let mut after =
+            Sample::new(&json!({"pid": 7, "counters": {"reads": 30, "bytes_read": 4292, "cache_bytes": 5}}));
+        (after.at, before.length) = (before.at + Duration::from_secs(2), 96);
+        let increase = after.since(&before).unwrap();
+        assert_eq!((increase.seconds, &increase.counted), (2.0, &json!({"reads": 19, "bytes_read": 4096})));
+        let row = watch_row("2026-01-31T12:34:56.789Z", &found("/mnt/a", Ok(json!({}))), Some(&increase));
+        assert_eq!(row[..4], ["12:34:56", "/mnt/a", "10/s", "2.00 KiB/s"]);
+        after.status["pid"] = 8.into();
+        assert!(after.since(&before).is_none());
+        after.status["pid"] = 7.into();
+        assert!(before.since(&after).is_none(), "counters that went back are of another daemon");
+    }
+
+    fn increase() -> Increase {
+        let counted = json!({"reads": 24, "bytes_read": 2 << 20, "bricks_decoded": 4, "bytes_decoded": 4096,
+            "cache_hits": 9, "cache_misses": 1, "source_bytes": 2048, "errors": 0});
+        Increase { seconds: 2.0, counted }
+    }
+
+    #[test]
+    fn each_mount_is_a_line_with_its_rates() {
+        let time = "2026-01-31T12:34:56.789Z";
+        let rows = vec![
+            WATCH_TITLES.map(str::to_owned).to_vec(),
+            watch_row(time, &found("/mnt/a", Ok(json!({}))), Some(&increase())),
+            watch_row(time, &found("/mnt/b", Ok(json!({}))), None),
+            watch_row(time, &found("/mnt/c\x1b", Err(NoStatus::Silent)), None),
+        ];
+        assert_eq!(
+            Table::new(MAX_COLUMN_WIDTH).lines(rows),
+            [
+                "UTC       mount point   reads  delivered   bricks  decoded     from source  hit rate  errors",
+                "12:34:56  /mnt/a        12/s   1.00 MiB/s  2/s     2.00 KiB/s  1.00 KiB/s   90 %      0",
+                "12:34:56  /mnt/b        new",
+                "12:34:56  /mnt/c\\u{1b}  no answer",
+            ]
+        );
+    }
+
+    #[test]
+    fn rates_in_json_are_exact_numbers() {
+        let alive = found("/mnt/a", Ok(json!({"counters": {"cache_bytes": 7}})));
+        let object = watch_object("now", &alive, Some(&increase()));
+        assert_eq!((&object["increase"]["reads"], &object["hit_rate"]), (&json!(24), &json!(0.9)));
+        assert_eq!(
+            (&object["seconds"], &object["cache_bytes"], &object["schema"]),
+            (&json!(2.0), &json!(7), &json!(1))
+        );
+        let new = watch_object("now", &found("/mnt/a", Ok(json!({}))), None);
+        assert_eq!((&new["increase"], &new["error"]), (&Value::Null, &Value::Null));
     }
 }

@@ -34,7 +34,6 @@ pub(super) fn python_literal(path: &Path) -> String {
     format!("\"{}\"", code.collect::<String>())
 }
 
-/// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Size(pub(super) u64);
 
@@ -49,13 +48,13 @@ impl Size {
         if number.is_empty() {
             return Err("not a size; write it as 512MiB or 2GiB".to_owned());
         }
-        let unit = unit.trim_start();
         // K, M and G in any case too: they are not ambiguous here
-        let known = |name: &str| name.eq_ignore_ascii_case(unit) || name[..1].eq_ignore_ascii_case(unit);
-        let factor = match UNITS[..3].iter().position(|name| known(name)) {
-            Some(step) => 1 << (10 * (step + 1)),
-            None if unit.is_empty() => 1,
-            None => return Err(format!("{unit} is not a unit of size; use KiB, MiB or GiB")),
+        let factor = match unit.trim_start().to_ascii_lowercase().as_str() {
+            "" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            _ => return Err(format!("{} is not a unit of size; use KiB, MiB or GiB", unit.trim_start())),
         };
         let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
         bytes.map(Self).ok_or_else(|| "larger than any memory".to_owned())
@@ -109,7 +108,6 @@ pub(super) fn duration(seconds: f64) -> String {
     parts.join(" ")
 }
 
-/// Returns a parser of numbers in a range.
 pub(super) fn number_in<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + fmt::Display + Clone,
@@ -120,7 +118,6 @@ where
     }
 }
 
-/// Parses a number of seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     match text.trim_end_matches('s').parse::<f64>() {
         Ok(n) if (0.1..=86_400.0).contains(&n) => Ok(Duration::from_secs_f64(n)),
@@ -155,16 +152,15 @@ pub(super) fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, S
         return Ok(same);
     }
     let lower = typed.to_lowercase();
-    let those = |fits: &dyn Fn(&str) -> bool| {
-        let fitting = names.iter().enumerate().filter(|(_, name)| fits(&name.to_lowercase()));
-        fitting.map(|(index, _)| index).collect::<Vec<_>>()
-    };
-    for found in [those(&|name| name == lower), those(&|name| !lower.is_empty() && name.starts_with(&lower))] {
-        match found.as_slice() {
+    let fits: [&dyn Fn(&str) -> bool; 2] =
+        [&|name| name == lower, &|name| !lower.is_empty() && name.starts_with(&lower)];
+    for fits in fits {
+        let found: Vec<usize> = (0..names.len()).filter(|n| fits(&names[*n].to_lowercase())).collect();
+        match found[..] {
             [] => {}
-            [one] => return Ok(*one),
-            several => {
-                let several: Vec<&str> = several.iter().filter_map(|index| names.get(*index).copied()).collect();
+            [one] => return Ok(one),
+            _ => {
+                let several: Vec<&str> = found.iter().map(|n| names[*n]).collect();
                 return Err(format!("{typed} may be any of {}; give more of the name", several.join(", ")));
             }
         }

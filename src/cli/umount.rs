@@ -43,7 +43,6 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// readers.
 const SOON: Duration = Duration::from_millis(500);
 
-/// Unmounts, and waits until the mount is gone.
 pub(super) fn run(args: &UmountArgs) -> Result<(), CliError> {
     let mount = find_volfs_mount(&args.mountpoint, |place| format!("to unmount it type: umount {place}"))?;
     let place = &mount.mountpoint;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::error::CliError;
 use super::file_system::StoreArgs;
-use super::interrupt::{Interrupts, wait_for_end};
+use super::interrupt::{on_signal, wait_for_end};
 use super::ls::none_found;
 use super::machine::default_threads;
 use super::output::{self, note, spawn, style};
@@ -23,10 +23,9 @@ use crate::format::{Finding, Severity, registry};
 use crate::memory::limit_arenas;
 use crate::source::Origin;
 use crate::sync::Mutex;
-use crate::verify::{
-    BadBricks, Counts, DatasetReport, Datasets, ErrorOrigin, LevelReport, Place, Verification, VerifyOptions,
-};
+use crate::verify::{Counts, DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
 use crate::view::{json::SCHEMA, json_text};
+use crate::volume::Dims;
 
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLE)]
@@ -85,15 +84,12 @@ const MOST_BAD: u64 = 1 << 22;
 const COUNTING: &str = "{spinner} {human_pos} bricks{msg}, counting all";
 const COUNTED: &str = "{spinner} [{bar:24}] {percent}% of {human_len} bricks{msg}, {eta} left";
 
-/// Checks every brick below some paths.
 pub(super) fn run(args: &VerifyArgs) -> Result<(), CliError> {
-    // before there are threads, which inherit the mask
-    let interrupts = Interrupts::block();
     limit_arenas();
     // from now on, since already a look at a path may hang
     let started = Arc::new(OnceLock::<(Arc<Verification>, Arc<Printer>)>::new());
     let running = Arc::clone(&started);
-    interrupts.on_arrival(move || {
+    on_signal(move || {
         if let Some((verification, printer)) = running.get() {
             verification.interrupt();
             // fails only if the output cannot be written, and the process ends anyway
@@ -198,9 +194,12 @@ impl Printer {
         let mut state = self.state.lock();
         if !state.finished {
             state.finished = true;
-            (state.totals.time, state.totals.interrupted) = (self.began.elapsed(), interrupted);
             self.bar.finish_and_clear();
-            let printed = if self.json { state.totals.json(self.quick) } else { state.totals.text(self.quick) };
+            let (totals, time) = (&state.totals, self.began.elapsed());
+            let printed = match self.json {
+                true => totals.json(self.quick, time, interrupted),
+                false => totals.text(self.quick, time, interrupted),
+            };
             self.print(&mut state, &printed);
         }
         state.end.take().unwrap_or(Ok(())).map(|()| state.totals.clone())
@@ -219,10 +218,9 @@ impl Printer {
 
 /// Draws the progress of a verification; `quick` if no bytes are read.
 fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: bool) {
-    let progress = verification.progress();
-    let counts = progress.counts();
+    let counts = verification.counts();
     let done = counts.checked;
-    if let Some(total) = progress.total()
+    if let Some(total) = verification.total()
         && bar.length() != Some(total.max(done))
     {
         bar.set_length(total.max(done));
@@ -244,44 +242,38 @@ fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: 
 /// Lines of each kind that are printed for a volume, unless all are.
 const LINES: usize = 20;
 
-/// The sums of all reports.
 #[derive(Clone, Debug, Default)]
 struct Totals {
     datasets: u64,
     bad_datasets: u64,
     /// Datasets of which the system failed to read a part.
     unread_datasets: u64,
-    /// Datasets that were not checked completely.
     incomplete: u64,
     counts: Counts,
     /// Damage beyond single bricks, and datasets that do not open.
     faults: u64,
     /// Parts other than bricks that the system failed to read.
     unread_parts: u64,
-    time: Duration,
-    interrupted: bool,
 }
 
 impl Totals {
-    /// Adds a report.
     fn add(&mut self, report: &DatasetReport) {
         self.datasets += 1;
         self.bad_datasets += u64::from(report.is_bad());
         self.incomplete += u64::from(!report.complete);
         self.unread_datasets += u64::from(report.is_unread());
         self.counts.add(report.counts());
-        self.faults += report.faults();
-        self.unread_parts += report.unread_parts();
+        self.faults += report.count(Severity::Damage);
+        self.unread_parts += report.count(Severity::Unread);
     }
 
-    /// Returns the last line.
-    fn text(&self, quick: bool) -> String {
-        if self.datasets == 0 && !self.interrupted {
+    fn text(&self, quick: bool, time: Duration, interrupted: bool) -> String {
+        if self.datasets == 0 && !interrupted {
             return String::new();
         }
         let volumes = |n: u64| format!("{} volume{}", HumanCount(n), if n == 1 { "" } else { "s" });
-        let seconds = self.time.as_secs_f64();
-        let (bytes, rate) = (Size(self.counts.bytes), rate(self.counts.bytes, self.time));
+        let seconds = time.as_secs_f64();
+        let (bytes, rate) = (Size(self.counts.bytes), rate(self.counts.bytes, time));
         let read = match quick {
             true => format!(" in {seconds:.1} s"),
             false => format!(", {bytes} in {seconds:.1} s ({rate})"),
@@ -298,18 +290,18 @@ impl Totals {
             let what = volumes(self.unread_datasets);
             bad.push(format!("{what} could not be read completely (bricks: {bricks}, other parts: {parts})"));
         }
-        let found: &str = match (bad.is_empty(), self.interrupted, quick) {
+        let found: &str = match (bad.is_empty(), interrupted, quick) {
             (true, true, _) => "nothing bad so far",
             (true, false, true) => "tables and headers are right; no brick was decoded",
             (true, false, false) => "all can be read",
             (false, ..) => &bad.join("; "),
         };
-        let begin = if self.interrupted { "interrupted: " } else { "" };
+        let begin = if interrupted { "interrupted: " } else { "" };
         format!("{begin}{}, {} bricks{read}: {found}\n", volumes(self.datasets), HumanCount(self.counts.checked))
     }
 
     /// Returns the end of the JSON text.
-    fn json(&self, quick: bool) -> String {
+    fn json(&self, quick: bool, time: Duration, interrupted: bool) -> String {
         let object = json!({
             "datasets": self.datasets,
             "bad_datasets": self.bad_datasets,
@@ -322,27 +314,25 @@ impl Totals {
             "unread_bricks": self.counts.unread,
             "unread_parts": self.unread_parts,
             "bytes": self.counts.bytes,
-            "seconds": seconds(self.time.as_secs_f64()),
-            "interrupted": self.interrupted,
+            "seconds": seconds(time.as_secs_f64()),
+            "interrupted": interrupted,
         });
         let before = if self.datasets == 0 { begin(quick) } else { "\n".to_owned() };
         format!("{before}],\n\"totals\": {}\n}}\n", json_text(&object).trim_end())
     }
 }
 
-/// Returns the lines about a volume.
 fn dataset_text(report: &DatasetReport, all: bool) -> String {
     let mut lines = Lines { path: escaped_path(&report.path), all, text: String::new() };
-    report.error.iter().for_each(|(_, why)| lines.line(why));
-    let findings = |severity| of_severity(report, severity).map(|found| (finding(found), 1));
-    let bricks = |origin| of_origin(report, origin).map(move |bad| (bricks(report, bad), bad.count));
-    let (findings_left, bricks_left) = (&report.findings_left_out, &report.left_out);
-    lines.some(findings(Severity::Damage), findings_left.damage, "faults");
-    lines.some(bricks(ErrorOrigin::File), bricks_left.damage, "bad bricks");
-    lines.some(findings(Severity::Unread), findings_left.unread, "parts that could not be read");
-    lines.some(bricks(ErrorOrigin::System), bricks_left.unread, "bricks that could not be read");
-    let notes = findings(Severity::Note).map(|(note, n)| (format!("note: {note}"), n));
-    lines.some(notes, findings_left.notes, "notes");
+    report.error.iter().for_each(|error| lines.line(&error.reason));
+    for (severity, things, things_of_bricks) in [
+        (Severity::Damage, "faults", "bad bricks"),
+        (Severity::Unread, "parts that could not be read", "bricks that could not be read"),
+        (Severity::Note, "notes", ""),
+    ] {
+        lines.some(findings(report, severity), report.findings_left_out[severity as usize], things);
+        lines.some(bricks(report, severity), report.left_out[severity as usize], things_of_bricks);
+    }
     lines.text
 }
 
@@ -353,12 +343,12 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds the first of some entries, and says how many more things there are than these are about. Each entry comes with
-    /// the number of things that it is about, and `left_out` others have no entry.
-    fn some(&mut self, mut entries: impl Iterator<Item = (String, u64)>, left_out: u64, things: &str) {
+    /// Adds the first of some entries, and says how many more things there are than these are about: `left_out` have no
+    /// entry.
+    fn some<'a>(&mut self, mut entries: impl Iterator<Item = Entry<'a>>, left_out: u64, things: &str) {
         let most = if self.all { usize::MAX } else { LINES };
-        entries.by_ref().take(most).for_each(|(entry, _)| self.line(&entry));
-        let more = entries.map(|(_, count)| count).sum::<u64>() + left_out;
+        entries.by_ref().take(most).for_each(|entry| self.line(&entry.text()));
+        let more = entries.map(|entry| entry.bricks.max(1)).sum::<u64>() + left_out;
         if more > 0 {
             let hint = if self.all { "" } else { " (--all lists them)" };
             self.line(&format!("{} more {things}{hint}", HumanCount(more)));
@@ -371,33 +361,65 @@ impl Lines {
     }
 }
 
-/// Returns a finding with its place before it.
-fn finding(found: &Finding) -> String {
-    let layer = found.layer.iter().map(|layer| format!("layer {layer}"));
-    let lod = found.lod.iter().map(|lod| format!("lod {lod}"));
-    let brick = found.brick.iter().map(|brick| format!("brick {brick:?}"));
-    let place: Vec<String> = layer.chain(lod).chain(brick).collect();
-    if place.is_empty() { found.reason.clone() } else { format!("{}: {}", place.join(", "), found.reason) }
+/// A finding about the whole dataset, a layer, a level, or some of its bricks.
+struct Entry<'a> {
+    found: &'a Finding,
+    /// The number of bricks, and the last one.
+    bricks: u64,
+    last: Option<Dims>,
 }
 
-fn bricks(report: &DatasetReport, bad: &BadBricks) -> String {
-    let place = report.levels.get(bad.level).map(|level| format!("layer {}, lod {}", level.layer, level.lod));
-    let which = match bad.count {
-        1 => format!("brick {:?}", bad.first),
-        n => format!("bricks {:?} to {:?} ({})", bad.first, bad.last, HumanCount(n)),
-    };
-    format!("{}, {which}: {}", place.unwrap_or_default(), bad.reason)
+fn findings(report: &DatasetReport, severity: Severity) -> impl Iterator<Item = Entry<'_>> {
+    let found = report.findings.iter().filter(move |found| found.severity == severity);
+    found.map(|found| Entry { found, bricks: u64::from(found.brick.is_some()), last: found.brick })
+}
+
+fn bricks(report: &DatasetReport, severity: Severity) -> impl Iterator<Item = Entry<'_>> {
+    let bad = report.bad.iter().filter(move |bad| bad.found.severity == severity);
+    bad.map(|bad| Entry { found: &bad.found, bricks: bad.count, last: Some(bad.last) })
+}
+
+impl Entry<'_> {
+    /// Returns the reason with its place before it.
+    fn text(&self) -> String {
+        let Finding { severity, layer, lod, brick, reason } = self.found;
+        let layer = layer.iter().map(|layer| format!("layer {layer}"));
+        let lod = lod.iter().map(|lod| format!("lod {lod}"));
+        let bricks = brick.iter().zip(&self.last).map(|(first, last)| match self.bricks {
+            1 => format!("brick {first:?}"),
+            n => format!("bricks {first:?} to {last:?} ({})", HumanCount(n)),
+        });
+        let place: Vec<String> = layer.chain(lod).chain(bricks).collect();
+        let note = if *severity == Severity::Note { "note: " } else { "" };
+        let colon = if place.is_empty() { "" } else { ": " };
+        format!("{note}{}{colon}{reason}", place.join(", "))
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "layer": self.found.layer,
+            "lod": self.found.lod,
+            "first": self.found.brick.map(|brick| brick.to_vec()),
+            "last": self.last.map(|brick| brick.to_vec()),
+            "count": self.bricks,
+            "reason": self.found.reason,
+        })
+    }
 }
 
 /// Returns the JSON text of a volume, with what separates it from the text before.
 fn dataset_json(report: &DatasetReport, is_first: bool, quick: bool) -> String {
     let counts = report.counts();
+    let objects = |severity| findings(report, severity).chain(bricks(report, severity)).map(|entry| entry.object());
+    let error = report.error.iter().filter(|error| error.severity == Severity::Unread);
+    let error = error.map(|found| Entry { found, bricks: 0, last: None }.object());
+    let ([damaged_bricks, unread_bricks, _], [faults, unread_parts, _]) = (report.left_out, report.findings_left_out);
     let object = json!({
         "path": report.path.to_string_lossy(),
         "format": report.format,
         "bad": report.is_bad(),
         "complete": report.complete,
-        "error": report.error.as_ref().map(|(_, why)| why),
+        "error": report.error.as_ref().map(|error| &error.reason),
         "bricks": counts.checked,
         "constant": counts.constant,
         "bad_bricks": counts.bad,
@@ -405,11 +427,11 @@ fn dataset_json(report: &DatasetReport, is_first: bool, quick: bool) -> String {
         "bytes": counts.bytes,
         "seconds": seconds(report.time.as_secs_f64()),
         "layers": layers(&report.levels),
-        "damage": entries(report, Severity::Damage, ErrorOrigin::File),
-        "damage_left_out": {"bricks": report.left_out.damage, "faults": report.findings_left_out.damage},
-        "unread": unread(report),
-        "unread_left_out": {"bricks": report.left_out.unread, "parts": report.findings_left_out.unread},
-        "notes": of_severity(report, Severity::Note).map(found).collect::<Vec<Value>>(),
+        "damage": objects(Severity::Damage).collect::<Value>(),
+        "damage_left_out": {"bricks": damaged_bricks, "faults": faults},
+        "unread": error.chain(objects(Severity::Unread)).collect::<Value>(),
+        "unread_left_out": {"bricks": unread_bricks, "parts": unread_parts},
+        "notes": objects(Severity::Note).collect::<Value>(),
     });
     let before = if is_first { begin(quick) } else { ",\n".to_owned() };
     before + json_text(&object).trim_end()
@@ -423,10 +445,7 @@ fn seconds(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// Returns the layers, each with its levels.
 fn layers(levels: &[LevelReport]) -> Vec<Value> {
-    // the levels of a layer follow one another, from LOD 0 on
-    let begins = |level: &LevelReport, before: &LevelReport| level.layer != before.layer || level.lod <= before.lod;
     let of_level = |level: &LevelReport| {
         json!({
             "lod": level.lod,
@@ -438,55 +457,13 @@ fn layers(levels: &[LevelReport]) -> Vec<Value> {
             "bytes": level.counts.bytes,
         })
     };
-    let layers = levels.chunk_by(|before, level| !begins(level, before));
+    // the levels of a layer follow one another, from LOD 0 on
+    let layers = levels.chunk_by(|before, level| before.layer == level.layer && before.lod < level.lod);
     let layer = |levels: &[LevelReport]| {
         let name = levels.first().map(|level| &level.layer);
         json!({"name": name, "lods": levels.iter().map(of_level).collect::<Vec<Value>>()})
     };
     layers.map(layer).collect()
-}
-
-/// Returns what the system failed to read, also that the dataset does not open.
-fn unread(report: &DatasetReport) -> Vec<Value> {
-    let error = report.error.iter().filter(|(origin, _)| *origin == ErrorOrigin::System);
-    let error = error.map(|(_, why)| found(&Finding::unread(why)));
-    error.chain(entries(report, Severity::Unread, ErrorOrigin::System)).collect()
-}
-
-/// Returns the findings of a severity, and the bricks that cannot be read for this reason.
-fn entries(report: &DatasetReport, severity: Severity, origin: ErrorOrigin) -> Vec<Value> {
-    let bricks = |bad: &BadBricks| {
-        let level = report.levels.get(bad.level);
-        json!({
-            "layer": level.map(|level| &level.layer),
-            "lod": level.map(|level| level.lod),
-            "first": bad.first.to_vec(),
-            "last": bad.last.to_vec(),
-            "count": bad.count,
-            "reason": bad.reason,
-        })
-    };
-    of_severity(report, severity).map(found).chain(of_origin(report, origin).map(bricks)).collect()
-}
-
-fn of_origin(report: &DatasetReport, origin: ErrorOrigin) -> impl Iterator<Item = &BadBricks> {
-    report.bad.iter().filter(move |bad| bad.origin == origin)
-}
-
-fn of_severity(report: &DatasetReport, severity: Severity) -> impl Iterator<Item = &Finding> {
-    report.findings.iter().filter(move |found| found.severity == severity)
-}
-
-fn found(found: &Finding) -> Value {
-    let brick = found.brick.map(|brick| brick.to_vec());
-    json!({
-        "layer": found.layer,
-        "lod": found.lod,
-        "first": brick,
-        "last": brick,
-        "count": u64::from(found.brick.is_some()),
-        "reason": found.reason,
-    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! Finds and opens the datasets below paths. Unlike a mount, it reports what cannot be looked at. A call that the system
-//! failed is retried: a file server may not answer for a moment, and descriptors or memory may be short.
+//! Finds and opens the datasets below paths. Unlike a mount, it reports what cannot be looked at. Tells damage from a call
+//! that the system failed, which is retried: a file server may not answer for a moment, and descriptors or memory may be
+//! short.
 
+use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::error_origin::{ErrorOrigin, HasOrigin};
-use crate::catalog::{Catalog, CatalogError, Node, NodeKind, OpenDataset, ROOT};
-use crate::format::{OpenWith, Registry};
-use crate::source::{IndexCache, Origin};
+use crate::catalog::{Catalog, CatalogError, Node, NodeKind, OpenDataset, OpenError, ROOT};
+use crate::format::{Finding, FormatError, OpenWith, Registry, Severity};
+use crate::source::{IndexCache, Origin, SourceError, tells_what_is_there};
 
 /// Bytes of tables that are cached.
 const INDEX_BYTES: usize = 48 << 20;
@@ -20,13 +22,11 @@ const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(
 /// After this many calls in a row that no retry helped, none is retried: a broken disk would take for ever.
 const MAX_VAIN: u32 = 32;
 
-/// The datasets below some paths.
 pub(crate) struct Datasets {
     places: Vec<(Place, Catalog)>,
     retries: Retries,
 }
 
-/// A folder or dataset to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Its absolute path without links.
@@ -36,10 +36,10 @@ pub(crate) struct Place {
 }
 
 /// A dataset that is open, or why it cannot be opened or looked at.
-pub(super) type Opened = Result<Arc<OpenDataset>, (ErrorOrigin, String)>;
+pub(super) type Opened = Result<Arc<OpenDataset>, Box<Finding>>;
 
 /// A dataset below a path, or why something there cannot be looked at.
-pub(super) type Found<'a> = Result<(&'a Catalog, Arc<Node>), (ErrorOrigin, String)>;
+pub(super) type Found<'a> = Result<(&'a Catalog, Arc<Node>), Box<Finding>>;
 
 /// Gets each dataset, and each folder or file that cannot be looked at, with its name for reports. Returns `false` to end
 /// the walk.
@@ -91,7 +91,7 @@ impl Datasets {
             catalog.close(&node);
             opened
         });
-        opened.map_err(|error| (error.origin(), error.to_string()))
+        opened.map_err(|error| Box::new(error.finding()))
     }
 }
 
@@ -124,8 +124,8 @@ impl Walk<'_, '_> {
     fn only(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
         match self.retries.call(|| self.catalog.list(folder)) {
             Ok(nodes) if nodes.is_empty() => {
-                let why = "it is no longer there, or no longer a volume".to_owned();
-                (self.visit)(name.to_owned(), Err((ErrorOrigin::File, why)))
+                let why = Finding::damage("it is no longer there, or no longer a volume");
+                (self.visit)(name.to_owned(), Err(Box::new(why)))
             }
             Ok(nodes) => nodes.into_iter().all(|node| self.node(node, name.to_owned())),
             Err(error) => self.unreadable(name.to_owned(), &error, ""),
@@ -140,7 +140,8 @@ impl Walk<'_, '_> {
     }
 
     fn unreadable(&mut self, name: PathBuf, error: &CatalogError, what: &str) -> bool {
-        (self.visit)(name, Err((error.origin(), format!("{what}{error}"))))
+        let found = error.finding();
+        (self.visit)(name, Err(Box::new(Finding { reason: format!("{what}{error}"), ..found })))
     }
 }
 
@@ -158,8 +159,8 @@ impl Default for Retries {
 
 impl Retries {
     /// Returns the result of `work`; retries an error that may pass.
-    pub(super) fn call<T, E: HasOrigin>(&self, work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-        self.run(|| false, |result| result.as_ref().is_err_and(HasOrigin::may_pass), work)
+    pub(super) fn call<T, E: VerifyError>(&self, work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+        self.run(|| false, |result| result.as_ref().is_err_and(VerifyError::may_pass), work)
     }
 
     /// Returns the result of `work`; retries it while `has_failed`, until `is_stopped`.
@@ -189,6 +190,68 @@ impl Retries {
     }
 }
 
+/// An error that is damage, or a failure to read: the disk or the network fails, a limit is reached, the file may not be
+/// read, or volfs has a bug.
+pub(super) trait VerifyError: Display {
+    /// Returns the kind of the operating system's error, if it is one.
+    fn kind(&self) -> Option<io::ErrorKind>;
+
+    fn is_internal(&self) -> bool {
+        false
+    }
+
+    fn severity(&self) -> Severity {
+        let of_system = |kind| kind == io::ErrorKind::PermissionDenied || !tells_what_is_there(kind);
+        let is_of_system = self.is_internal() || self.kind().is_some_and(of_system);
+        if is_of_system { Severity::Unread } else { Severity::Damage }
+    }
+
+    fn finding(&self) -> Finding {
+        Finding { severity: self.severity(), ..Finding::damage(self.to_string()) }
+    }
+
+    /// Returns whether the same call may succeed a moment later.
+    fn may_pass(&self) -> bool {
+        self.kind().is_some_and(|kind| !tells_what_is_there(kind))
+    }
+}
+
+impl VerifyError for FormatError {
+    fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Source(SourceError::Io { kind, .. }) => Some(*kind),
+            _ => None,
+        }
+    }
+
+    fn is_internal(&self) -> bool {
+        matches!(self, Self::Internal(_))
+    }
+}
+
+impl VerifyError for Arc<OpenError> {
+    fn kind(&self) -> Option<io::ErrorKind> {
+        match &**self {
+            OpenError::Io { kind, .. } => Some(*kind),
+            OpenError::Format(error) => error.kind(),
+            OpenError::Unknown(_) => None,
+        }
+    }
+
+    fn is_internal(&self) -> bool {
+        matches!(&**self, OpenError::Format(error) if error.is_internal())
+    }
+}
+
+impl VerifyError for CatalogError {
+    fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Io { kind, .. } => Some(*kind),
+            Self::Stale(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,5 +277,31 @@ mod tests {
         assert_eq!(run(&retries, 1), (true, 2));
         assert_eq!(retries.left.load(Ordering::Relaxed), MAX_VAIN);
         assert!(!retries.run(|| true, |right: &bool| !right, || false), "interrupted");
+    }
+
+    #[test]
+    fn what_the_system_failed_at_is_not_damage_of_the_file() {
+        use io::ErrorKind::{IsADirectory, NotFound, OutOfMemory, PermissionDenied, UnexpectedEof};
+        let error = |kind| SourceError::Io { doing: "cannot read it".into(), message: String::new(), kind };
+        for (kind, severity, may_pass) in [
+            (io::Error::from_raw_os_error(5).kind(), Severity::Unread, true),
+            (io::Error::from_raw_os_error(24).kind(), Severity::Unread, true),
+            (OutOfMemory, Severity::Unread, true),
+            (UnexpectedEof, Severity::Unread, true),
+            (PermissionDenied, Severity::Unread, false),
+            (NotFound, Severity::Damage, false),
+            (IsADirectory, Severity::Damage, false),
+        ] {
+            let (of_format, message) = (FormatError::Source(error(kind)), String::new());
+            assert_eq!((of_format.severity(), of_format.may_pass()), (severity, may_pass), "{kind}");
+            assert_eq!(Arc::new(OpenError::Format(of_format)).severity(), severity, "{kind}");
+            assert_eq!(Arc::new(OpenError::Io { message: message.clone(), kind }).severity(), severity, "{kind}");
+            assert_eq!(CatalogError::Io { path: String::new(), message, kind }.severity(), severity, "{kind}");
+        }
+        for error in [FormatError::Damaged("x".into()), SourceError::Changed.into()] {
+            assert_eq!((error.severity(), error.may_pass()), (Severity::Damage, false), "{error}");
+        }
+        let bug = FormatError::Internal("it panicked".into());
+        assert_eq!((bug.severity(), bug.may_pass()), (Severity::Unread, false));
     }
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::datasets::{Opened, Retries};
-use super::error_origin::{ErrorOrigin, HasOrigin};
+use super::datasets::{Opened, Retries, VerifyError};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Finding, FormatError, Severity};
 use crate::source::SourceError;
@@ -39,10 +38,10 @@ impl Counts {
     }
 
     /// Counts a brick that cannot be read.
-    pub(super) fn add_error(&mut self, origin: ErrorOrigin) {
-        match origin {
-            ErrorOrigin::File => self.bad += 1,
-            ErrorOrigin::System => self.unread += 1,
+    pub(super) fn add_error(&mut self, severity: Severity) {
+        match severity {
+            Severity::Unread => self.unread += 1,
+            Severity::Damage | Severity::Note => self.bad += 1,
         }
     }
 }
@@ -52,11 +51,9 @@ impl Counts {
 pub(crate) struct DatasetReport {
     /// Its path: as it was given, with the path below that.
     pub path: PathBuf,
-    /// Its format, if it could be opened.
     pub format: Option<&'static str>,
     /// Why it could not be opened or listed.
-    pub error: Option<(ErrorOrigin, String)>,
-    /// Every level of every layer.
+    pub error: Option<Finding>,
     pub levels: Vec<LevelReport>,
     /// Bricks that are bad or could not be read, the first ones if there are too many.
     pub bad: Vec<BadBricks>,
@@ -66,7 +63,6 @@ pub(crate) struct DatasetReport {
     pub findings: Vec<Finding>,
     /// Findings that are not in `findings`.
     pub findings_left_out: LeftOut,
-    /// The time that it took.
     pub time: Duration,
     /// Whether everything was checked, and could be read.
     pub complete: bool,
@@ -77,63 +73,35 @@ pub(crate) struct DatasetReport {
 pub(crate) struct LevelReport {
     pub layer: String,
     pub lod: usize,
-    /// Bricks of the grid.
     pub total: u64,
     pub counts: Counts,
 }
 
 impl DatasetReport {
-    /// Returns whether anything is damaged.
     pub(crate) fn is_bad(&self) -> bool {
-        self.counts().bad > 0 || self.faults() > 0
+        self.counts().bad > 0 || self.count(Severity::Damage) > 0
     }
 
     /// Returns whether the system failed to read anything, of which nothing is known then.
     pub(crate) fn is_unread(&self) -> bool {
-        self.counts().unread > 0 || self.unread_parts() > 0
+        self.counts().unread > 0 || self.count(Severity::Unread) > 0
     }
 
-    /// Returns the sums of all levels.
     pub(crate) fn counts(&self) -> Counts {
         let mut sums = Counts::default();
         self.levels.iter().for_each(|level| sums.add(level.counts));
         sums
     }
 
-    /// Returns the number of faults beyond single bricks; a dataset that does not open is one.
-    pub(crate) fn faults(&self) -> u64 {
-        self.count(ErrorOrigin::File) + self.findings_left_out.damage
-    }
-
-    /// Returns the number of parts other than bricks that the system failed to read.
-    pub(crate) fn unread_parts(&self) -> u64 {
-        self.count(ErrorOrigin::System) + self.findings_left_out.unread
-    }
-
-    fn count(&self, origin: ErrorOrigin) -> u64 {
-        let findings = self.findings.iter().filter(|found| found.severity == origin.severity()).count() as u64;
-        findings + u64::from(self.error.as_ref().is_some_and(|(of, _)| *of == origin))
+    /// Returns the number of findings beyond single bricks; a dataset that does not open is one.
+    pub(crate) fn count(&self, severity: Severity) -> u64 {
+        let found = self.findings.iter().chain(&self.error).filter(|found| found.severity == severity).count() as u64;
+        found + self.findings_left_out[severity as usize]
     }
 }
 
-/// What a list has no room for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeftOut {
-    pub damage: u64,
-    /// Bricks or other parts that the system failed to read.
-    pub unread: u64,
-    pub notes: u64,
-}
-
-impl LeftOut {
-    fn add(&mut self, severity: Severity, count: u64) {
-        match severity {
-            Severity::Damage => self.damage += count,
-            Severity::Unread => self.unread += count,
-            Severity::Note => self.notes += count,
-        }
-    }
-}
+/// How many things of each [`Severity`], by its number, a list has no room for.
+pub(crate) type LeftOut = [u64; 3];
 
 /// One dataset while it is checked.
 pub(super) struct Job {
@@ -141,7 +109,7 @@ pub(super) struct Job {
     pub(super) number: u64,
     path: PathBuf,
     open: Option<Arc<OpenDataset>>,
-    error: Option<(ErrorOrigin, String)>,
+    error: Option<Finding>,
     pub(super) levels: Vec<Level>,
     found: Mutex<Found>,
     /// The most entries of each list.
@@ -177,7 +145,7 @@ impl Job {
     pub(super) fn new(number: u64, path: PathBuf, opened: Opened, most: usize) -> Self {
         let (open, error) = match opened {
             Ok(open) => (Some(open), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(*error)),
         };
         let layers = open.iter().flat_map(|open| open.dataset.layers());
         let levels = layers.flat_map(|layer| layer.levels.iter().map(|array| Level::new(&layer.name, array)));
@@ -200,7 +168,6 @@ impl Job {
         }
     }
 
-    /// Adds a task.
     pub(super) fn begin_task(&self) {
         self.tasks.fetch_add(1, Ordering::Relaxed);
     }
@@ -220,7 +187,6 @@ impl Job {
         self.incomplete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the check has ended early.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -234,8 +200,7 @@ impl Job {
         if *error == FormatError::Source(SourceError::Changed) {
             return self.add_change();
         }
-        let severity = error.origin().severity();
-        self.add(place(Finding { severity, ..Finding::damage(error.to_string()) }));
+        self.add(place(error.finding()));
     }
 
     /// Adds a brick that cannot be read; `number` is its number in the grid. The level is abandoned once more than
@@ -246,11 +211,11 @@ impl Job {
         }
         let Some(level) = self.levels.get(number_of_level) else { return };
         let mut counts = level.counts.lock();
-        counts.add_error(error.origin());
+        counts.add_error(error.severity());
         let Counts { bad, unread, .. } = *counts;
         drop(counts);
         let mut found = self.found.lock();
-        found.bad.add(number_of_level, at, number, (error.origin(), &error.to_string()));
+        found.bad.add(number_of_level, number, at, level.place(error.finding()).of_brick(at));
         if bad + unread > most && !level.abandoned.swap(true, Ordering::Relaxed) {
             let text = format!("more than {most} of its bricks cannot be read; no more of them were checked");
             let finding = if bad > 0 { Finding::damage(text) } else { Finding::unread(text) };
@@ -266,7 +231,7 @@ impl Job {
     ) -> Result<T, FormatError> {
         self.retries.run(
             || is_stopped() || self.is_over(),
-            |result| result.as_ref().is_err_and(HasOrigin::may_pass),
+            |result| result.as_ref().is_err_and(VerifyError::may_pass),
             work,
         )
     }
@@ -284,7 +249,7 @@ impl Job {
         let errors = self.retries.run(
             || is_stopped() || self.is_over(),
             |errors: &Vec<FormatError>| {
-                self.found.lock().structure.has_unread() || errors.iter().any(HasOrigin::may_pass)
+                self.found.lock().structure.has_unread() || errors.iter().any(VerifyError::may_pass)
             },
             || self.find_in_structure(open),
         );
@@ -338,13 +303,13 @@ impl Job {
     }
 }
 
-/// Returns the warnings of a dataset, and those of its layers with their names.
-fn warnings_of(open: &OpenDataset) -> impl Iterator<Item = (Option<&str>, &str)> {
+/// Returns the warnings of a dataset and of its layers.
+fn warnings_of(open: &OpenDataset) -> impl Iterator<Item = Finding> {
     let of_layers = open.dataset.layers().iter().flat_map(|layer| {
         let warnings = layer.levels.iter().flat_map(|level| &level.info().warnings);
-        warnings.map(|warning| (Some(&*layer.name), &**warning))
+        warnings.map(|warning| Finding::note(&**warning).of_layer(&layer.name))
     });
-    open.dataset.info().warnings.iter().map(|warning| (None, &**warning)).chain(of_layers)
+    open.dataset.info().warnings.iter().map(|warning| Finding::note(&**warning)).chain(of_layers)
 }
 
 impl Level {
@@ -353,7 +318,6 @@ impl Level {
         Self { layer, array, counts: Mutex::default(), abandoned: AtomicBool::new(false) }
     }
 
-    /// Limits a finding to this level.
     pub(super) fn place(&self, finding: Finding) -> Finding {
         finding.of_layer(&self.layer).of_lod(self.array.info().lod)
     }
@@ -363,7 +327,6 @@ impl Level {
         self.counts.lock().add(Counts { bad: 0, unread: 0, ..counts });
     }
 
-    /// Returns whether no more of its bricks are checked.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
@@ -377,16 +340,12 @@ impl Level {
 /// Bricks of one level that follow one another in C order and cannot be read for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadBricks {
-    /// The number of the level among all levels of the dataset.
-    pub level: usize,
-    /// The index of the first one.
-    pub first: Dims,
-    /// The index of the last one.
+    /// The first one, and why it cannot be read. The reasons of the others differ in numbers only.
+    pub found: Finding,
     pub last: Dims,
     pub count: u64,
-    pub origin: ErrorOrigin,
-    /// The reason for the first one. Those of the others differ in numbers only.
-    pub reason: String,
+    /// The number of the level among all levels of the dataset.
+    level: usize,
     /// The number of the first one in the grid.
     number: u64,
 }
@@ -395,7 +354,6 @@ pub(crate) struct BadBricks {
 #[derive(Debug)]
 struct BadBrickList {
     runs: Vec<BadBricks>,
-    /// The most entries.
     most: usize,
     left_out: LeftOut,
     /// Merging makes no more room. It is not tried again for each brick: there may be a hundred million.
@@ -404,26 +362,23 @@ struct BadBrickList {
 
 impl BadBrickList {
     fn new(most: usize) -> Self {
-        Self { runs: Vec::new(), most, left_out: LeftOut::default(), full: false }
+        Self { runs: Vec::new(), most, left_out: [0; 3], full: false }
     }
 
     /// Adds a brick; `number` is its number in the grid in C order.
-    fn add(&mut self, level: usize, at: Dims, number: u64, (origin, reason): (ErrorOrigin, &str)) {
-        if let Some(run) = self.runs.last_mut()
-            && run.continues_with(level, number, (origin, reason))
-        {
-            (run.last, run.count) = (at, run.count + 1);
-            return;
+    fn add(&mut self, level: usize, number: u64, at: Dims, found: Finding) {
+        let run = BadBricks { found, last: at, count: 1, level, number };
+        if let Some(run) = append(self.runs.last_mut(), run) {
+            if self.runs.len() >= 2 * self.most && !self.full {
+                self.merge();
+                self.full = self.runs.len() >= self.most;
+            }
+            if self.full {
+                self.left_out[run.found.severity as usize] += 1;
+            } else {
+                self.runs.push(run);
+            }
         }
-        if self.runs.len() >= 2 * self.most && !self.full {
-            self.merge();
-            self.full = self.runs.len() >= self.most;
-        }
-        if self.full {
-            self.left_out.add(origin.severity(), 1);
-            return;
-        }
-        self.runs.push(BadBricks { level, first: at, last: at, count: 1, origin, reason: reason.to_owned(), number });
     }
 
     /// Sorts the entries and merges those that follow one another: threads add theirs in any order.
@@ -431,12 +386,8 @@ impl BadBrickList {
         self.runs.sort_by_key(|run| (run.level, run.number));
         let mut merged: Vec<BadBricks> = Vec::new();
         for run in self.runs.drain(..) {
-            match merged.last_mut() {
-                Some(before) if before.continues_with(run.level, run.number, (run.origin, &run.reason)) => {
-                    (before.last, before.count) = (run.last, before.count + run.count);
-                }
-                _ => merged.push(run),
-            }
+            let apart = append(merged.last_mut(), run);
+            merged.extend(apart);
         }
         self.runs = merged;
     }
@@ -445,17 +396,21 @@ impl BadBrickList {
     fn entries(&mut self) -> (Vec<BadBricks>, LeftOut) {
         self.merge();
         let mut left_out = self.left_out;
-        self.runs.iter().skip(self.most).for_each(|run| left_out.add(run.origin.severity(), run.count));
+        self.runs.iter().skip(self.most).for_each(|run| left_out[run.found.severity as usize] += run.count);
         (self.runs.iter().take(self.most).cloned().collect(), left_out)
     }
 }
 
-impl BadBricks {
-    fn continues_with(&self, level: usize, number: u64, (origin, reason): (ErrorOrigin, &str)) -> bool {
-        (self.level, self.origin) == (level, origin)
-            && self.number + self.count == number
-            && same_but_for_numbers(&self.reason, reason)
-    }
+/// Adds bricks to those before them. Returns them if they do not follow them, or for another reason.
+fn append(before: Option<&mut BadBricks>, run: BadBricks) -> Option<BadBricks> {
+    let is_next = |before: &&mut BadBricks| {
+        (before.level, before.number + before.count) == (run.level, run.number)
+            && before.found.severity == run.found.severity
+            && same_but_for_numbers(&before.found.reason, &run.found.reason)
+    };
+    let Some(before) = before.filter(is_next) else { return Some(run) };
+    (before.last, before.count) = (run.last, before.count + run.count);
+    None
 }
 
 /// Returns whether two texts are the same apart from the numbers in them, hexadecimal ones included.
@@ -475,14 +430,13 @@ struct FindingList {
     found: Vec<Finding>,
     /// The notes among them: layers and levels have warnings in common.
     notes: HashSet<Finding>,
-    /// The most that are kept.
     most: usize,
     left_out: LeftOut,
 }
 
 impl FindingList {
     fn new(most: usize) -> Self {
-        Self { found: Vec::new(), notes: HashSet::new(), most, left_out: LeftOut::default() }
+        Self { found: Vec::new(), notes: HashSet::new(), most, left_out: [0; 3] }
     }
 
     /// Adds a finding, but no note twice.
@@ -498,46 +452,39 @@ impl FindingList {
             self.found.push(finding);
             return;
         }
-        self.left_out.add(finding.severity, 1);
+        self.left_out[finding.severity as usize] += 1;
     }
 
     /// Adds the entries of another list, and what it left out.
     fn add_all(&mut self, other: Self) {
         other.found.into_iter().for_each(|finding| self.add(finding));
-        self.left_out.damage += other.left_out.damage;
-        self.left_out.unread += other.left_out.unread;
-        self.left_out.notes += other.left_out.notes;
+        self.left_out.iter_mut().zip(other.left_out).for_each(|(own, others)| *own += others);
     }
 
-    /// Returns whether a part could not be read.
     fn has_unread(&self) -> bool {
-        self.left_out.unread > 0 || self.found.iter().any(|finding| finding.severity == Severity::Unread)
+        self.left_out[Severity::Unread as usize] > 0
+            || self.found.iter().any(|finding| finding.severity == Severity::Unread)
     }
 
-    /// Adds warnings as notes, each of a layer or of the whole dataset. A known one is left out, also if it is known as
-    /// damage: a warning may have the reason of damage after its own words.
-    fn add_warnings<'a>(&mut self, warnings: impl Iterator<Item = (Option<&'a str>, &'a str)>) {
+    /// Adds warnings. A known one is left out, also if it is known as damage: a warning may have the reason of damage after
+    /// its own words.
+    fn add_warnings(&mut self, warnings: impl Iterator<Item = Finding>) {
         let (notes, damage): (Vec<_>, Vec<_>) =
             self.found.iter().partition(|finding| finding.severity == Severity::Note);
         let mut known: HashSet<String> = notes.iter().map(|note| note.reason.clone()).collect();
         let damage: HashSet<String> =
             damage.iter().flat_map(|finding| tails(&finding.reason)).map(str::to_owned).collect();
-        for (layer, warning) in warnings {
-            if !tails(warning).any(|tail| damage.contains(tail)) && known.insert(warning.to_owned()) {
-                let note = Finding::note(warning);
-                self.add(match layer {
-                    Some(layer) => note.of_layer(layer),
-                    None => note,
-                });
+        for warning in warnings {
+            if !tails(&warning.reason).any(|tail| damage.contains(tail)) && known.insert(warning.reason.clone()) {
+                self.add(warning);
             }
         }
     }
 
     /// Returns the findings in order, damage first, and the number of others.
-    fn entries(&self) -> (Vec<Finding>, LeftOut) {
-        let mut findings = self.found.clone();
-        findings.sort_by_key(|found| (found.severity == Severity::Note, found.lod, found.brick));
-        (findings, self.left_out)
+    fn entries(mut self) -> (Vec<Finding>, LeftOut) {
+        self.found.sort_by_key(|found| (found.severity == Severity::Note, found.lod, found.brick));
+        (self.found, self.left_out)
     }
 }
 
@@ -550,14 +497,18 @@ fn tails(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    fn add(list: &mut BadBrickList, level: usize, number: u64, found: Finding) {
+        list.add(level, number, [number].into(), found.of_brick([number].into()));
+    }
+
     fn entries(most: usize, numbers: impl IntoIterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
         let mut list = BadBrickList::new(most);
         for number in numbers {
             let reason = format!("brick at byte {} ends beyond the end", number * 100);
-            list.add(0, [number].into(), number, (ErrorOrigin::File, &reason));
+            add(&mut list, 0, number, Finding::damage(reason));
         }
-        let (entries, left_out) = list.entries();
-        (entries.iter().map(|run| (run.first[0], run.count)).collect(), left_out.damage)
+        let (entries, [damage, ..]) = list.entries();
+        (entries.iter().map(|run| (run.found.brick.unwrap()[0], run.count)).collect(), damage)
     }
 
     #[test]
@@ -576,19 +527,15 @@ mod tests {
     #[test]
     fn what_the_system_failed_to_read_is_told_from_what_is_bad() {
         let mut list = BadBrickList::new(2);
-        for (number, origin) in (0..).zip([
-            ErrorOrigin::File,
-            ErrorOrigin::System,
-            ErrorOrigin::System,
-            ErrorOrigin::File,
-            ErrorOrigin::System,
-        ]) {
-            list.add(0, [number].into(), number, (origin, "the same words"));
+        let damage = || Finding::damage("the same words");
+        let unread = || Finding::unread("the same words");
+        for (number, found) in (0..).zip([damage(), unread(), unread(), damage(), unread()]) {
+            add(&mut list, 0, number, found);
         }
         let (entries, left_out) = list.entries();
-        let entries: Vec<_> = entries.iter().map(|run| (run.first[0], run.count, run.origin)).collect();
-        assert_eq!(entries, [(0, 1, ErrorOrigin::File), (1, 2, ErrorOrigin::System)]);
-        assert_eq!(left_out, LeftOut { damage: 1, unread: 1, notes: 0 });
+        let entries: Vec<_> = entries.iter().map(|run| (run.found.clone(), run.count)).collect();
+        assert_eq!(entries, [(damage().of_brick([0].into()), 1), (unread().of_brick([1].into()), 2)]);
+        assert_eq!(left_out, [1, 1, 0]);
     }
 
     #[test]
@@ -596,14 +543,14 @@ mod tests {
         assert!(same_but_for_numbers("brick entry 0xc1ab is [1, 2]", "brick entry 0x9f is [3, 4]"));
         assert!(!same_but_for_numbers("brick at byte 5", "chunk at byte 5"));
         let mut list = BadBrickList::new(10);
-        list.add(0, [0].into(), 0, (ErrorOrigin::File, "one"));
-        list.add(0, [1].into(), 1, (ErrorOrigin::File, "another"));
-        list.add(1, [2].into(), 2, (ErrorOrigin::File, "another"));
+        add(&mut list, 0, 0, Finding::damage("one"));
+        add(&mut list, 0, 1, Finding::damage("another"));
+        add(&mut list, 1, 2, Finding::damage("another"));
         assert_eq!(list.entries().0.len(), 3);
     }
 
     fn reasons(list: &FindingList) -> Vec<String> {
-        list.entries().0.into_iter().map(|finding| finding.reason).collect()
+        list.clone().entries().0.into_iter().map(|finding| finding.reason).collect()
     }
 
     #[test]
@@ -617,10 +564,15 @@ mod tests {
             "mag 4: is empty",
             "header.wkw is empty",
         ];
-        list.add_warnings(warnings.into_iter().map(|warning| (None, warning)));
+        list.add_warnings(warnings.into_iter().map(Finding::note));
         assert_eq!(reasons(&list), ["mag 2: header.wkw is empty", "it is old", "mag 4: is empty"]);
-        list.add_warnings([(Some("color"), "it is old"), (Some("color"), "new")].into_iter());
-        assert_eq!(list.entries().0.last(), Some(&Finding::note("new").of_layer("color")), "{:?}", reasons(&list));
+        list.add_warnings(["it is old", "new"].into_iter().map(|warning| Finding::note(warning).of_layer("color")));
+        assert_eq!(
+            list.clone().entries().0.last(),
+            Some(&Finding::note("new").of_layer("color")),
+            "{:?}",
+            reasons(&list)
+        );
     }
 
     #[test]
@@ -631,11 +583,11 @@ mod tests {
         list.add(Finding::damage("damage"));
         list.add(Finding::unread("unread"));
         assert_eq!(reasons(&list), ["note 0", "note 1"]);
-        assert_eq!(list.entries().1, LeftOut { damage: 1, unread: 1, notes: 1 });
+        assert_eq!(list.left_out, [1, 1, 1]);
         let mut all = FindingList::new(10);
         all.add(Finding::note("note 1"));
         all.add_all(list);
-        assert_eq!((reasons(&all), all.left_out.damage), (vec!["note 1".to_owned(), "note 0".to_owned()], 1));
+        assert_eq!((reasons(&all), all.left_out[0]), (vec!["note 1".to_owned(), "note 0".to_owned()], 1));
         assert!(all.has_unread());
     }
 
@@ -647,18 +599,18 @@ mod tests {
         }
         let warnings: Vec<String> =
             (0..100_000).map(|n| format!("there are two layers called {n}: the first counts")).collect();
-        list.add_warnings(warnings.iter().map(|warning| (None, &**warning)));
+        list.add_warnings(warnings.iter().map(Finding::note));
         let notes = FindingList::new(100_000);
         let mut other = FindingList { most: 200_000, ..notes };
         warnings.iter().for_each(|warning| other.add(Finding::note(warning)));
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-        assert_eq!((list.left_out.notes, other.found.len()), (100_000, 100_000));
+        assert_eq!((list.left_out[2], other.found.len()), (100_000, 100_000));
     }
 
     #[test]
     fn a_report_is_complete_only_if_no_task_was_left_out() {
         for (left_out, complete) in [(false, true), (true, false)] {
-            let job = Job::new(0, "x.zgy".into(), Err((ErrorOrigin::File, "it is not a volume".into())), 10);
+            let job = Job::new(0, "x.zgy".into(), Err(Box::new(Finding::damage("it is not a volume"))), 10);
             job.begin_task();
             assert!(!job.end_task() && !job.report().complete);
             if left_out {

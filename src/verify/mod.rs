@@ -10,10 +10,10 @@
 //! are retried first.
 
 mod datasets;
-mod error_origin;
 mod job;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,14 +22,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 pub(crate) use self::datasets::{Datasets, Place};
-pub(crate) use self::error_origin::ErrorOrigin;
-pub(crate) use self::job::{BadBricks, Counts, DatasetReport, LevelReport};
+pub(crate) use self::job::{Counts, DatasetReport, LevelReport};
 
-use self::datasets::Opened;
-use self::error_origin::HasOrigin;
+use self::datasets::{Opened, VerifyError};
 use self::job::{Job, Level};
 use crate::array::{CheckedBrick, Reader};
-use crate::format::{Finding, FormatError};
+use crate::format::{Finding, FormatError, Severity};
 use crate::memory::BufferPool;
 use crate::pool::Pool;
 use crate::source::SourceError;
@@ -46,12 +44,9 @@ const QUICK_BRICKS: u64 = 1024;
 /// Bytes of unused buffers that are kept.
 const IDLE_BYTES: usize = 64 << 20;
 
-/// How to verify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifyOptions {
     /// Whether to check tables and headers alone, and not to read bricks.
     pub quick: bool,
-    /// Workers.
     pub threads: usize,
     /// The most entries that are kept for one dataset.
     pub most: usize,
@@ -59,52 +54,28 @@ pub(crate) struct VerifyOptions {
     pub most_bad: u64,
 }
 
-/// Figures of a verification, which grow while it runs.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    counts: Mutex<Counts>,
-    total: OnceLock<u64>,
-}
-
-impl Progress {
-    pub(crate) fn counts(&self) -> Counts {
-        *self.counts.lock()
-    }
-
-    /// Returns the number of all bricks if it is known by now.
-    pub(crate) fn total(&self) -> Option<u64> {
-        self.total.get().copied()
-    }
-}
-
 /// A verification of all bricks of some datasets.
 pub(crate) struct Verification {
     datasets: Datasets,
     options: VerifyOptions,
     reader: Arc<Reader>,
-    progress: Progress,
-    delivery: Delivery,
-    /// The check ends early.
+    counts: Mutex<Counts>,
+    /// The number of all bricks, if it is known by now.
+    total: OnceLock<u64>,
+    delivery: Mutex<Delivery>,
     stop: AtomicBool,
     interrupted: AtomicBool,
 }
 
-/// A part of a dataset to check.
+type Work = Box<dyn FnOnce(&Verification, &Job) + Send>;
+
 struct Task {
     job: Arc<Job>,
     work: Work,
 }
 
-enum Work {
-    Structure,
-    /// Bricks `from` to before `to` of a set of bricks of a level.
-    Bricks {
-        level: usize,
-        set: BrickSet,
-        from: u64,
-        to: u64,
-    },
-}
+/// Where tasks go; `None` if there are no workers: the thread that makes a task does it.
+type Tasks = Option<SyncSender<Task>>;
 
 impl Verification {
     /// Prepares a verification. `sink` gets the report of each dataset, in order, and returns `false` to end it.
@@ -119,31 +90,35 @@ impl Verification {
             datasets,
             options,
             reader,
-            progress: Progress::default(),
-            delivery: Delivery::new(Box::new(sink)),
+            counts: Mutex::default(),
+            total: OnceLock::new(),
+            delivery: Mutex::new(Delivery { jobs: BTreeMap::new(), sink: Box::new(sink), closed: false }),
             stop: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
         }
     }
 
-    /// Returns the figures so far.
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.progress
+    pub(crate) fn counts(&self) -> Counts {
+        *self.counts.lock()
+    }
+
+    /// Returns the number of all bricks if it is known by now.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.total.get().copied()
     }
 
     /// Delivers the findings so far, and nothing more. For another thread: does not wait for bricks that are being read.
     pub(crate) fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);
         self.stop.store(true, Ordering::Relaxed);
-        self.delivery.close();
+        self.delivery.lock().close();
     }
 
-    /// Returns whether [`Verification::interrupt`] was called.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Opens every dataset to count the bricks, for [`Progress::total`]. May run beside [`Verification::run`].
+    /// Opens every dataset to count the bricks, for [`Verification::total`]. May run beside [`Verification::run`].
     pub(crate) fn count(&self) {
         let mut total = 0u64;
         self.datasets.visit(&mut |_, found| {
@@ -153,7 +128,7 @@ impl Verification {
             }
             !self.is_stopped()
         });
-        let _ = self.progress.total.set(total);
+        let _ = self.total.set(total);
     }
 
     /// Checks everything, and returns when it is done.
@@ -167,7 +142,13 @@ impl Verification {
                 // fewer threads than wanted only take longer
                 workers += usize::from(worker.spawn_scoped(scope, || self.work(&receiver)).is_ok());
             }
-            self.make_tasks(&Tasks { sender, here: workers == 0 });
+            let tasks = (workers > 0).then_some(sender);
+            let mut number = 0;
+            self.datasets.visit(&mut |path, found| {
+                self.make_tasks(&tasks, number, path, self.datasets.open(found));
+                number += 1;
+                !self.is_stopped()
+            });
         });
     }
 
@@ -175,21 +156,12 @@ impl Verification {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn make_tasks(&self, tasks: &Tasks) {
-        let mut number = 0;
-        self.datasets.visit(&mut |path, found| {
-            self.make_tasks_of(tasks, number, path, self.datasets.open(found));
-            number += 1;
-            !self.is_stopped()
-        });
-    }
-
-    fn make_tasks_of(&self, tasks: &Tasks, number: u64, path: PathBuf, opened: Opened) {
+    fn make_tasks(&self, tasks: &Tasks, number: u64, path: PathBuf, opened: Opened) {
         let job = Arc::new(Job::new(number, path, opened, self.options.most));
-        if !self.delivery.begin(&job) {
+        if !self.delivery.lock().begin(&job) {
             return self.stop.store(true, Ordering::Relaxed);
         }
-        self.submit(tasks, &job, Work::Structure);
+        self.submit(tasks, &job, Box::new(Self::check_structure));
         for (number, level) in job.levels.iter().enumerate() {
             // the bricks that tasks were made of: a retry goes on after them
             let mut done = 0u64;
@@ -211,13 +183,13 @@ impl Verification {
                 }
                 Ok(()) => level.add(Counts { checked: rest, constant: rest, ..Counts::default() }),
                 Err(error) => {
-                    if error.origin() == ErrorOrigin::System || error == SourceError::Changed.into() {
+                    if error.severity() == Severity::Unread || error == SourceError::Changed.into() {
                         job.leave_out();
                     }
                     job.add_failure(&error, |found| level.place(found));
                 }
             }
-            self.progress.counts.lock().checked += rest;
+            self.counts.lock().checked += rest;
         }
         self.end_task(&job);
     }
@@ -237,7 +209,9 @@ impl Verification {
                 return false;
             }
             let to = end.min(from + step);
-            self.submit(tasks, job, Work::Bricks { level: number, set: set.clone(), from, to });
+            let set = set.clone();
+            let check = move |this: &Self, job: &Job| this.check_bricks(job, number, &set, from..to);
+            self.submit(tasks, job, Box::new(check));
             from = to;
         }
         true
@@ -246,43 +220,42 @@ impl Verification {
     fn submit(&self, tasks: &Tasks, job: &Arc<Job>, work: Work) {
         job.begin_task();
         let task = Task { job: Arc::clone(job), work };
-        if tasks.here {
-            return self.do_task(&task);
+        match tasks {
+            // workers end last: without them no thread waits for the task
+            Some(tasks) => drop(tasks.send(task)),
+            None => self.do_task(task),
         }
-        // workers end last: without them no thread waits for the task
-        let _ = tasks.sender.send(task);
     }
 
     fn work(&self, tasks: &Mutex<Receiver<Task>>) {
         loop {
             let task = tasks.lock().recv();
             let Ok(task) = task else { return };
-            self.do_task(&task);
+            self.do_task(task);
         }
     }
 
-    fn do_task(&self, task: &Task) {
-        if self.is_stopped() || task.job.is_over() {
-            task.job.leave_out();
+    fn do_task(&self, Task { job, work }: Task) {
+        if self.is_stopped() || job.is_over() {
+            job.leave_out();
         } else {
-            match &task.work {
-                Work::Structure => {
-                    let check = || task.job.check_structure(|| self.is_stopped());
-                    if catch_unwind(AssertUnwindSafe(check)).is_err() {
-                        task.job.add(Finding::unread("internal error: the check of its structure panicked"));
-                    }
-                }
-                Work::Bricks { level, set, from, to } => self.check_bricks(&task.job, *level, set, *from, *to),
-            }
+            work(self, &job);
         }
-        self.end_task(&task.job);
+        self.end_task(&job);
     }
 
-    fn check_bricks(&self, job: &Job, number: usize, set: &BrickSet, from: u64, to: u64) {
+    fn check_structure(&self, job: &Job) {
+        let check = || job.check_structure(|| self.is_stopped());
+        if catch_unwind(AssertUnwindSafe(check)).is_err() {
+            job.add(Finding::unread("internal error: the check of its structure panicked"));
+        }
+    }
+
+    fn check_bricks(&self, job: &Job, number: usize, set: &BrickSet, bricks: Range<u64>) {
         let Some(level) = job.levels.get(number) else { return };
         let count = level.array.info().grid.count();
         let mut counts = Counts::default();
-        for n in from..to {
+        for n in bricks {
             if self.is_stopped() || job.is_over() || level.is_abandoned() {
                 job.leave_out();
                 break;
@@ -295,13 +268,13 @@ impl Verification {
                 }
                 Err(error) => {
                     job.add_bad(number, at, count.linear_of(&at), &error, self.options.most_bad);
-                    counts.add_error(error.origin());
+                    counts.add_error(error.severity());
                 }
             }
             counts.checked += 1;
         }
         level.add(counts);
-        self.progress.counts.lock().add(counts);
+        self.counts.lock().add(counts);
     }
 
     fn check_brick(&self, level: &Level, at: &Dims) -> Result<CheckedBrick, FormatError> {
@@ -314,17 +287,13 @@ impl Verification {
     }
 
     fn end_task(&self, job: &Job) {
-        if job.end_task() && !self.delivery.end(job) {
-            self.stop.store(true, Ordering::Relaxed);
+        if job.end_task() {
+            let report = job.report();
+            if !self.delivery.lock().end(job.number, report) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
         }
     }
-}
-
-/// Where tasks go.
-struct Tasks {
-    sender: SyncSender<Task>,
-    /// There are no workers: each task is done by the thread that makes it.
-    here: bool,
 }
 
 /// Takes reports. Returns `false` when it wants no more.
@@ -333,13 +302,8 @@ type Sink = Box<dyn FnMut(DatasetReport) -> bool + Send>;
 /// Delivers the reports in the order of the walk, although datasets are finished in any order: the jobs that were begun, and
 /// the reports that wait for earlier ones.
 struct Delivery {
-    state: Mutex<State>,
-}
-
-struct State {
     /// By their numbers: those in progress, and those done that cannot be delivered yet.
     jobs: BTreeMap<u64, Entry>,
-    next: u64,
     sink: Sink,
     /// The sink wants no more, or the rest was delivered.
     closed: bool,
@@ -350,46 +314,41 @@ enum Entry {
     Done(Box<DatasetReport>),
 }
 
-impl Delivery {
-    fn new(sink: Sink) -> Self {
-        Self { state: Mutex::new(State { jobs: BTreeMap::new(), next: 0, sink, closed: false }) }
+impl Entry {
+    fn report(self) -> DatasetReport {
+        match self {
+            Self::InProgress(job) => job.report(),
+            Self::Done(report) => *report,
+        }
     }
+}
 
+impl Delivery {
     /// Adds a job that begins. Returns `false` if its report is not wanted any more.
-    fn begin(&self, job: &Arc<Job>) -> bool {
-        let mut state = self.state.lock();
-        state.jobs.insert(job.number, Entry::InProgress(Arc::clone(job)));
-        !state.closed
+    fn begin(&mut self, job: &Arc<Job>) -> bool {
+        self.jobs.insert(job.number, Entry::InProgress(Arc::clone(job)));
+        !self.closed
     }
 
     /// Adds the report of a job that is done, and delivers all that are next. Returns `false` if no more are wanted.
-    fn end(&self, job: &Job) -> bool {
-        let report = Box::new(job.report());
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        state.jobs.insert(job.number, Entry::Done(report));
-        while !state.closed && matches!(state.jobs.get(&state.next), Some(Entry::Done(_))) {
-            if let Some(Entry::Done(report)) = state.jobs.remove(&state.next) {
-                state.next += 1;
-                state.closed = !(state.sink)(*report);
-            }
+    fn end(&mut self, number: u64, report: DatasetReport) -> bool {
+        self.jobs.insert(number, Entry::Done(Box::new(report)));
+        while !self.closed
+            && let Some(first) = self.jobs.first_entry()
+            && matches!(first.get(), Entry::Done(_))
+        {
+            self.closed = !(self.sink)(first.remove().report());
         }
-        !state.closed
+        !self.closed
     }
 
     /// Delivers the findings so far, also of datasets that are not done; nothing is delivered afterwards.
-    fn close(&self) {
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        if std::mem::replace(&mut state.closed, true) {
+    fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        for entry in std::mem::take(&mut state.jobs).into_values() {
-            let report = match entry {
-                Entry::InProgress(job) => job.report(),
-                Entry::Done(report) => *report,
-            };
-            if !(state.sink)(report) {
+        for entry in std::mem::take(&mut self.jobs).into_values() {
+            if !(self.sink)(entry.report()) {
                 return;
             }
         }

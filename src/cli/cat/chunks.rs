@@ -124,7 +124,6 @@ pub(super) struct Prefetch<'a> {
 }
 
 impl<'a> Prefetch<'a> {
-    /// Reads these chunks of an array.
     pub(super) fn new(reader: Arc<Reader>, array: &'a Arc<dyn Array>, chunks: ChunkedBox<'a>) -> Self {
         Self { reader, array, chunks: chunks.peekable(), in_flight: VecDeque::new() }
     }
@@ -137,7 +136,6 @@ impl<'a> Prefetch<'a> {
         ReadError { brick: self.array.info().grid.touched(chunk).start, cause }
     }
 
-    /// Requests the next chunks.
     fn request(&mut self) {
         while let Some(chunk) = self.chunks.peek().copied() {
             let bytes: u64 = self.in_flight.iter().map(|(_, chunk)| self.bytes_of(chunk)).sum();

@@ -28,13 +28,11 @@ const PART: usize = 4 << 20;
 /// The most symbolic links on the way to a file, as many as the kernel allows.
 const MAX_LINKS: usize = 40;
 
-/// An open output.
 pub(super) struct Destination {
     file: File,
     progress: ClearingUp,
 }
 
-/// Clears up an incomplete file when it is dropped, unless a signal has done so.
 struct ClearingUp(Arc<Progress>);
 
 impl Drop for ClearingUp {
@@ -49,18 +47,16 @@ impl Drop for ClearingUp {
 /// How far the output is. The thread of the signals knows it from the first moment on.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Bytes written.
     pub(super) written: Counter,
-    /// Where the output goes, and its bytes.
-    target: OnceLock<(Target, u64)>,
+    target: OnceLock<Target>,
     file: Mutex<Unfinished>,
 }
 
 enum Target {
     /// A file of this name.
     Named(PathBuf),
-    /// Standard output, which is a file.
-    Redirected,
+    /// Standard output, which is a file that will have so many bytes.
+    Redirected(u64),
     /// Standard output, which is a pipe, a terminal or a device.
     Stream,
 }
@@ -110,24 +106,24 @@ impl Destination {
         let file = name.map_or_else(|| stdout(force), |name| create(name, volume, progress))?;
         let target = match name {
             Some(name) => Target::Named(name.to_owned()),
-            None if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Target::Redirected,
+            None if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Target::Redirected(total),
             None => Target::Stream,
         };
-        let _ = progress.target.set((target, total));
+        let _ = progress.target.set(target);
         Ok(Self { file, progress: ClearingUp(Arc::clone(progress)) })
     }
 
     /// The name of the file; `None` for standard output.
     fn name(&self) -> Option<&Path> {
         match self.progress.0.target.get() {
-            Some((Target::Named(name), _)) => Some(name),
+            Some(Target::Named(name)) => Some(name),
             _ => None,
         }
     }
 
     /// Returns whether a bar can show the progress: the samples go to a file.
     pub(super) fn is_file(&self) -> bool {
-        !matches!(self.progress.0.target.get(), Some((Target::Stream, _)))
+        !matches!(self.progress.0.target.get(), Some(Target::Stream))
     }
 
     /// Writes the next bytes. Returns `false` once the reader of the output is gone.
@@ -189,12 +185,12 @@ impl Progress {
         let cleared = mem::replace(&mut *self.file.lock(), Unfinished::Interrupted).clear_up();
         match self.target.get()? {
             // without a file it is complete by now, or a device
-            (Target::Named(name), _) => cleared.map(|how| format!("interrupted: {} {how}", escaped_path(name))),
-            (Target::Redirected, total) => {
+            Target::Named(name) => cleared.map(|how| format!("interrupted: {} {how}", escaped_path(name))),
+            Target::Redirected(total) => {
                 let (written, total) = (Size(self.written.get()), Size(*total));
                 Some(format!("interrupted: only {written} of {total} are written"))
             }
-            (Target::Stream, _) => None,
+            Target::Stream => None,
         }
     }
 }
@@ -459,7 +455,7 @@ mod tests {
         begun(&file).interrupt();
         assert_eq!(file.metadata().unwrap().len(), 0);
         let complete = begun(&file);
-        let _ = complete.target.set((Target::Named("x".into()), 5));
+        let _ = complete.target.set(Target::Named("x".into()));
         let progress = ClearingUp(Arc::clone(&complete));
         Destination { file: file.try_clone().unwrap(), progress }.finish().unwrap();
         assert_eq!(complete.interrupt(), None);

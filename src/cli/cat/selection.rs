@@ -15,7 +15,6 @@ const DIGITS: usize = 9;
 /// One slice, of indexes or of annotation values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slice<T> {
-    /// A single position.
     One(T),
     /// `first:last`; `None` is the end of the axis.
     Range(Option<T>, Option<T>),

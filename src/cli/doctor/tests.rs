@@ -220,5 +220,5 @@ fn a_machine_is_probed_at_the_given_paths() {
     assert!(probes.memory > 0 && probes.cache > 0);
     let nothing = Probes::collect(&place("none"), None, &[]);
     assert_eq!(nothing.device.unwrap_err().kind(), io::ErrorKind::NotFound);
-    assert_eq!((nothing.mode, nothing.helper), (None, None));
+    assert_eq!((nothing.mode, nothing.helper, nothing.conf.as_str()), (None, None, ""));
 }

@@ -92,12 +92,10 @@ fn unknown(name: &str, mount: &Command) -> String {
     }
 }
 
-/// Parses the number or name of a user.
 pub(super) fn user(text: &str) -> Result<u32, String> {
     id(text, |name| Ok(User::from_name(name)?.map(|user| user.uid.as_raw())))
 }
 
-/// Parses the number or name of a group.
 pub(super) fn group(text: &str) -> Result<u32, String> {
     id(text, |name| Ok(Group::from_name(name)?.map(|group| group.gid.as_raw())))
 }
