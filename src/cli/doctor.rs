@@ -1,5 +1,6 @@
 //! `volfs doctor`: probes the machine, checks what was found, and prints the findings with their remedies.
 
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::machine::{
 use super::mounts::{Asker, NoStatus, Status, all_mounts, daemon_pid, stall};
 use super::output;
 use super::processes::Daemon;
-use super::text::{escaped, escaped_path};
+use super::text::{Size, escaped, escaped_path};
 use crate::mount::{HELPER, Mount, SideProcess, find_helper, topmost};
 
 #[derive(Debug, Args)]
@@ -40,6 +41,9 @@ Example:
 /// Open files that are enough for a daemon: its datasets, the files that clients read, and a reserve.
 const OPEN_FILES: u64 = 1024;
 
+/// The kernel's read-ahead in a mount, in KiB: from that of a local source to the kernel's default.
+const READ_AHEAD: RangeInclusive<u64> = 32..=128;
+
 /// The oldest kernel that can serve a mount.
 const OLDEST_KERNEL: (u32, u32) = (4, 2);
 
@@ -49,6 +53,10 @@ const DRAWBACKS: [((u32, u32), &str); 3] = [
     ((5, 16), "closing a file waits for the daemon: programs that open many files are slower"),
     ((6, 6), "with --direct-io, files cannot be mapped (np.load with mmap_mode=\"r\"); without it they can"),
 ];
+
+/// The configuration of updatedb, which fills the database of `locate`, and the type of mounts that it should leave out.
+const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
+const KIND: &str = "fuse.volfs";
 
 pub(super) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let findings = check(&Probes::collect(Path::new("/"), find_helper(), &all_mounts()?));
@@ -99,12 +107,15 @@ impl Findings {
 type Check = fn(&Probes, &mut Findings);
 
 /// The checks, by subject.
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 10] = [
     ("device", device),
     ("rights", rights),
     ("allow_other", allow_other),
     ("kernel", kernel),
     ("mounts", mounts),
+    ("read-ahead", read_ahead),
+    ("updatedb", updatedb),
+    ("memory", memory),
     ("open files", open_files),
     ("log", log),
 ];
@@ -231,6 +242,31 @@ fn mounts(probes: &Probes, found: &mut Findings) {
     }
 }
 
+fn read_ahead(probes: &Probes, found: &mut Findings) {
+    for mount in &probes.mounts {
+        let odd = mount.read_ahead.as_ref().filter(|(kib, _)| !READ_AHEAD.contains(kib));
+        let Some((kib, file)) = odd else { continue };
+        let (effect, usual) = if kib > READ_AHEAD.end() {
+            ("programs that jump in a mapped file read much that they do not need", READ_AHEAD.end())
+        } else {
+            ("streaming is slower", READ_AHEAD.start())
+        };
+        let (place, file) = (escaped_path(&mount.mountpoint), escaped_path(file));
+        found.note(
+            format!("the kernel reads {kib} KiB ahead in {place}, not {usual}: {effect}"),
+            format!("to change it type: echo {usual} | sudo tee {file}"),
+        );
+    }
+}
+
+fn memory(probes: &Probes, found: &mut Findings) {
+    let (memory, cache) = (Size(probes.memory), Size(probes.cache));
+    let limited = probes.machine_memory.filter(|machine| probes.memory < *machine);
+    let of = limited.map_or_else(String::new, |machine| format!(" (of {}, by a control group)", Size(machine)));
+    found
+        .ok(format!("{memory} for this process{of}; a mount's cache takes {cache} unless --cache-size says otherwise"));
+}
+
 fn open_files(probes: &Probes, found: &mut Findings) {
     match probes.open_files {
         Some(limit) if limit < OPEN_FILES => found.note(
@@ -250,6 +286,26 @@ fn log(probes: &Probes, found: &mut Findings) {
     found.note(text, "to keep everything, mount with --log-file FILE");
 }
 
+fn updatedb(probes: &Probes, found: &mut Findings) {
+    let Some(conf) = &probes.updatedb else { return };
+    // the types of file systems that it leaves out: the last value of PRUNEFS, in double quotes
+    let pruned = conf.lines().rev().find_map(|line| {
+        let value = line.trim_start().strip_prefix("PRUNEFS")?.trim_start().strip_prefix('=')?;
+        value.trim_start().strip_prefix('"')?.split('"').next()
+    });
+    // updatedb ignores case here
+    if pruned.is_some_and(|types| types.split_ascii_whitespace().any(|kind| kind.eq_ignore_ascii_case(KIND))) {
+        return found.ok(format!("updatedb ignores mounts of volfs ({KIND})"));
+    }
+    let text = "updatedb (for locate) searches every mount of volfs (fuse.volfs) that root may read, and so reads the \
+                header of every volume each day";
+    let remedy = match pruned {
+        Some(_) => format!(r#"sudo sed -i 's/^[ \t]*PRUNEFS[ \t]*=[ \t]*"/&{KIND} /' {UPDATEDB_CONF}"#),
+        None => format!(r#"echo 'PRUNEFS="{KIND}"' | sudo tee -a {UPDATEDB_CONF}"#),
+    };
+    found.note(text, format!("to keep it out type: {remedy}"));
+}
+
 /// How long all mounts together may take to answer, and then their sources.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -264,10 +320,16 @@ struct Probes {
     privileges: Privileges,
     /// The text of fuse.conf; empty, which permits nothing, if it cannot be read.
     conf: String,
+    /// The text of updatedb.conf, if it exists and can be read.
+    updatedb: Option<String>,
     release: String,
     mounts: Vec<MountProbe>,
     /// The limit of open files of a process, if there is one.
     open_files: Option<u64>,
+    /// Bytes of memory that this process may use, those of the machine, and those of a mount's cache by default.
+    memory: u64,
+    machine_memory: Option<u64>,
+    cache: u64,
     syslog: bool,
 }
 
@@ -286,6 +348,8 @@ struct MountProbe {
     trouble: Option<Trouble>,
     /// Its daemon, if the mount or its source does not answer and the daemon can be found.
     daemon: Option<Daemon>,
+    /// The kernel's read-ahead in KiB, and the file that sets it.
+    read_ahead: Option<(u64, PathBuf)>,
 }
 
 /// What is wrong with a mount. A mount that denies its status lives, and nothing is known of its source.
@@ -311,17 +375,21 @@ impl Probes {
             root: getuid().is_root(),
             privileges: Privileges::of_process(),
             conf: fs::read_to_string(at(FUSE_CONF)).unwrap_or_default(),
+            updatedb: fs::read_to_string(at(UPDATEDB_CONF)).ok(),
             release: fs::read_to_string(at("/proc/sys/kernel/osrelease")).unwrap_or_default().trim().to_owned(),
-            mounts: mount_probes(mounts),
+            mounts: mount_probes(mounts, &at("/sys/class/bdi")),
             open_files: getrlimit(Resource::Nofile).current,
+            memory: machine::allowed_memory(),
+            machine_memory: machine::memory_of_machine(),
+            cache: machine::default_cache_size(),
             syslog: at("/dev/log").exists(),
         }
     }
 }
 
 /// Probes all mounts of volfs at the same time, except for those below another mount at the same place. What may hang,
-/// side processes do.
-fn mount_probes(mounts: &[Mount]) -> Vec<MountProbe> {
+/// side processes do. `devices` is the folder with the kernel's settings of each mounted device.
+fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
     let is_on_top = |mount: &&Mount| mount.is_volfs() && topmost(mounts, &mount.mountpoint) == Some(*mount);
     let mounts: Vec<&Mount> = mounts.iter().filter(is_on_top).collect();
     let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
@@ -336,7 +404,8 @@ fn mount_probes(mounts: &[Mount]) -> Vec<MountProbe> {
             Ok(status) if trouble.is_some() => Daemon::find_answering(mount, daemon_pid(status)),
             _ => None,
         };
-        MountProbe { mountpoint: mount.mountpoint.clone(), source: mount.source().to_owned(), trouble, daemon }
+        let (mountpoint, source) = (mount.mountpoint.clone(), mount.source().to_owned());
+        MountProbe { mountpoint, source, trouble, daemon, read_ahead: read_ahead_of(mount.device, devices) }
     };
     mounts.into_iter().zip(answers).zip(looks).map(probe).collect()
 }
@@ -367,6 +436,11 @@ fn trouble(answer: &Status, look: Option<SideProcess>, deadline: Instant) -> Opt
         None => Some(Trouble::SourceSilent),
         Some(message) => (message == GONE).then_some(Trouble::SourceGone),
     }
+}
+
+fn read_ahead_of((major, minor): (u32, u32), devices: &Path) -> Option<(u64, PathBuf)> {
+    let file = devices.join(format!("{major}:{minor}")).join("read_ahead_kb");
+    Some((fs::read_to_string(&file).ok()?.trim().parse().ok()?, file))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ pub(super) fn memory_of_machine() -> Option<u64> {
 }
 
 /// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
-fn allowed_memory() -> u64 {
+pub(super) fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = read_mounts().unwrap_or_default();

@@ -311,7 +311,7 @@ enum Handover {
     /// They are here, and the request has not returned yet.
     Arrived(Result<Buffer, FsError>),
     /// The request has returned; the read goes on when they arrive.
-    Parked(ReadInProgress),
+    Parked(Box<ReadInProgress>),
 }
 
 impl ReadInProgress {
@@ -342,7 +342,7 @@ impl ReadInProgress {
                 Handover::Arrived(Ok(arrived)) => step = self.segments.step(Some(arrived), self.fs.reader.buffers()),
                 Handover::Arrived(Err(error)) => return (self.done)(Err(error)),
                 _ => {
-                    *state = Handover::Parked(self);
+                    *state = Handover::Parked(Box::new(self));
                     return;
                 }
             }
