@@ -25,7 +25,8 @@ def program() -> str:
     path = _installed_with_package() or os.environ.get("VOLFS") or shutil.which("volfs")
     if path is None:
         raise VolfsError(
-            "cannot find the program volfs: pip install volfs, or set the environment variable VOLFS to its path"
+            "cannot find the program volfs: install the wheel that scripts/make_wheel.sh builds, which has it, "
+            "or set the environment variable VOLFS to its path"
         )
     return path
 
