@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use thiserror::Error;
 
 use super::handles::DatasetLayer;
 use crate::array::ReadError;
@@ -17,46 +16,33 @@ use crate::pool::{self, Bulkhead, Pool};
 use crate::volume::ArrayInfo;
 
 /// Why an operation of the file system fails.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FsError {
     /// The answer is not in memory. Only with [`Blocking::No`](crate::source::Blocking::No).
-    #[error("would block")]
     WouldBlock,
     /// There is no such name.
-    #[error("no such file or folder")]
     NotFound,
     /// A name is longer than the source allows.
-    #[error("name too long")]
     NameTooLong,
     /// The file or folder belongs to a source that has changed since; a lookup of its name finds the new one.
-    #[error("the source changed")]
     Stale,
     /// A folder was expected.
-    #[error("not a folder")]
     NotAFolder,
     /// A file was expected.
-    #[error("a folder")]
     IsAFolder,
     /// The file system is read-only.
-    #[error("read-only")]
     ReadOnly,
     /// The file has no such extended attribute.
-    #[error("no such attribute")]
     NoAttribute,
     /// No file has extended attributes of such a kind.
-    #[error("no attributes of this kind")]
     AttributeNotSupported,
     /// The daemon may not read the source.
-    #[error("permission denied")]
     Denied,
     /// There is no such handle, or it is a handle of another kind.
-    #[error("no such handle")]
     BadHandle,
     /// There is no memory for the answer.
-    #[error("out of memory")]
     NoMemory,
     /// The content cannot be read or computed.
-    #[error("input/output error")]
     Io,
 }
 
@@ -84,19 +70,13 @@ impl FsError {
 
 impl From<CatalogError> for FsError {
     fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::Stale(_) => Self::Stale,
-            CatalogError::Io { kind: io::ErrorKind::PermissionDenied, .. } => Self::Denied,
-            CatalogError::Io { kind: io::ErrorKind::InvalidFilename, .. } => Self::NameTooLong,
-            CatalogError::Io { kind: io::ErrorKind::OutOfMemory, .. } => {
-                warn_seldom(&error.to_string());
-                Self::NoMemory
-            }
-            CatalogError::Io { .. } => {
-                warn_seldom(&error.to_string());
-                Self::Io
-            }
+        let CatalogError::Io { kind, .. } = error else { return Self::Stale };
+        match kind {
+            io::ErrorKind::PermissionDenied => return Self::Denied,
+            io::ErrorKind::InvalidFilename => return Self::NameTooLong,
+            _ => warn_seldom(&error.to_string()),
         }
+        if kind == io::ErrorKind::OutOfMemory { Self::NoMemory } else { Self::Io }
     }
 }
 
