@@ -34,9 +34,9 @@ const SWEEP: Duration = Duration::from_secs(1);
 const UNUSED: Duration = Duration::from_secs(60);
 
 impl Volfs {
-    /// Sets the kernel's page cache. Only the first call has an effect.
-    pub(crate) fn set_page_cache(&self, pages: Box<dyn PageCache>) {
-        let _ = self.refreshes.page_cache.set(pages);
+    /// Sets what drops pages from the kernel's page cache. Only the first call has an effect.
+    pub(crate) fn set_drop_pages(&self, drop_pages: DropPages) {
+        let _ = self.refreshes.drop_pages.set(drop_pages);
     }
 
     /// Starts the thread that refreshes datasets when they are due, lets go of sources that were deleted, and notices
@@ -118,13 +118,13 @@ impl Volfs {
             let is_current = |new: &FileHandle| new.epoch == node.epoch();
             self.handles.replace(number, &file, Arc::new(self.refreshed(&file, node)), is_current);
         }
-        if files.is_empty() || self.refreshes.page_cache.get().is_none() {
+        if files.is_empty() || self.refreshes.drop_pages.get().is_none() {
             return;
         }
         let fs = Arc::clone(self);
         self.refreshes.droppers.submit(Bulkhead::new(node.id.into()), move || {
-            if let Some(pages) = fs.refreshes.page_cache.get() {
-                files.into_iter().for_each(|file| pages.drop_pages(file));
+            if let Some(drop_pages) = fs.refreshes.drop_pages.get() {
+                files.into_iter().for_each(drop_pages);
             }
         });
     }
@@ -196,7 +196,7 @@ const DROPPED_AFTER: Duration = Duration::from_secs(1);
 /// The state of refreshes.
 pub(crate) struct Refreshes {
     pub queue: Arc<RefreshQueue>,
-    pub page_cache: OnceLock<Box<dyn PageCache>>,
+    pub drop_pages: OnceLock<DropPages>,
     /// The threads that drop pages. They wait for reads in flight, and so they are not those that answer reads.
     pub droppers: Arc<Pool>,
     /// The epoch of the dataset at the last open of a file, and when it was first opened in that epoch. Has only files
@@ -216,7 +216,7 @@ impl Default for Refreshes {
     fn default() -> Self {
         let kept = Mutex::new(LruCache::new(KEPT_FILES));
         let root_look = RootLook::default();
-        Self { queue: Arc::default(), page_cache: OnceLock::new(), droppers: Pool::new(), kept, root_look }
+        Self { queue: Arc::default(), drop_pages: OnceLock::new(), droppers: Pool::new(), kept, root_look }
     }
 }
 
@@ -238,11 +238,9 @@ impl Refreshes {
     }
 }
 
-/// Drops pages from the kernel's page cache.
-pub(crate) trait PageCache: Send + Sync {
-    /// Drops all pages of a file, also those that a process has mapped. Waits for reads of the file that are in flight.
-    fn drop_pages(&self, file: Ino);
-}
+/// Drops all pages of a file from the kernel's page cache, also those that a process has mapped. Waits for reads of the
+/// file that are in flight.
+type DropPages = Box<dyn Fn(Ino) + Send + Sync>;
 
 /// Watches the number of decoded bricks.
 #[derive(Default)]

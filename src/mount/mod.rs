@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
-use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use fuser::{Config, INodeNo, MountOption, Session, SessionACL};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount as mount2};
 use rustix::process::{getgid, getuid};
@@ -43,7 +43,7 @@ use self::fuse::Adapter;
 use self::mountinfo::NAME_PREFIX;
 use self::readahead::MountReadahead;
 use crate::catalog::CatalogError;
-use crate::fs::{Ino, Options, PageCache, Volfs};
+use crate::fs::{Options, Volfs};
 use crate::logging::RecentLines;
 use crate::sync::Mutex;
 
@@ -116,7 +116,15 @@ pub(crate) fn mount(
         }
         refused(error)
     })?));
-    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
+    let (notifier, stop) = (session.notifier(), stop.clone());
+    fs.set_drop_pages(Box::new(move |file| {
+        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the
+        // connection open although its process has ended, and then nobody answers the reads: so none may begin to wait
+        // now. An error means that the kernel knows no such file any more.
+        if !stop.is_requested() {
+            let _ = notifier.inval_inode(INodeNo(file.0), 0, 0);
+        }
+    }));
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
     if let (Some(process), Some(device)) = (process, connection.as_ref().map(|connection| connection.device)) {
@@ -192,25 +200,6 @@ fn config(options: &Options) -> Config {
     config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     config.clone_fd = true;
     config
-}
-
-/// The pages that the kernel caches of the mount's files.
-struct KernelPages {
-    notifier: Notifier,
-    stop: Stop,
-}
-
-impl PageCache for KernelPages {
-    fn drop_pages(&self, file: Ino) {
-        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the
-        // connection open although its process has ended, and then nobody answers the reads: so none may begin to wait
-        // now.
-        if self.stop.is_requested() {
-            return;
-        }
-        // an error means that the kernel knows no such file any more
-        let _ = self.notifier.inval_inode(INodeNo(file.0), 0, 0);
-    }
 }
 
 /// Mounts with mount(2): read-only, and without devices, set-user-ID programs and access times. Returns the connection
