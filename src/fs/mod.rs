@@ -27,7 +27,6 @@ pub(crate) use ino::Ino;
 pub(crate) use open::{OpenReply, Pages};
 pub(crate) use read::{Opened, ReadRequest};
 pub(crate) use readahead::{Readahead, advice_ranges};
-pub(crate) use refresh::PageCache;
 pub(crate) use resolve::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 
 use std::ffi::OsStr;
@@ -45,7 +44,7 @@ use self::handles::Handles;
 use self::open::ComputedContents;
 use self::readahead::MarkerPages;
 use self::refresh::Refreshes;
-use self::stall::Stalls;
+use self::stall::Stall;
 use self::status::CountedDatasets;
 use crate::array::Reader;
 use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, bulkhead_of_name};
@@ -88,7 +87,8 @@ pub(crate) struct Volfs {
     readahead: OnceLock<Box<dyn Readahead>>,
     marker_pages: MarkerPages,
     refreshes: Refreshes,
-    stalls: Stalls,
+    /// What stalled at the last look.
+    stalls: Mutex<Vec<Stall>>,
     log: Arc<RecentLines>,
     started: Instant,
     started_at: SystemTime,
@@ -137,7 +137,7 @@ impl Volfs {
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),
             refreshes,
-            stalls: Stalls::default(),
+            stalls: Mutex::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),

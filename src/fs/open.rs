@@ -10,7 +10,7 @@ use super::error::{FsError, content_error};
 use super::handles::{DatasetLayer, FileHandle, Handle};
 use super::ino::Ino;
 use super::resolve::{Resolved, path_of};
-use super::status::{DatasetCounters, Now, status};
+use super::status::DatasetCounters;
 use crate::catalog::{Node, OpenDataset};
 use crate::source::Blocking;
 use crate::sync::Mutex;
@@ -123,19 +123,12 @@ impl Volfs {
     /// Returns the current content of a file.
     pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
         match resolved {
-            Resolved::Status | Resolved::PublicStatus => {
-                let (uptime, cache_bytes, gauges) =
-                    (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
-                let store = self.catalog.tree().store_status();
-                let names = matches!(resolved, Resolved::Status);
-                let (open_files, source_stall) = (self.handles.open_files(), self.stall_status(names));
-                let now = Now { uptime, cache_bytes, open_files, gauges, store, source_stall };
-                Ok(status(&self.options, &self.counters, (&self.datasets, names), &now).into())
-            }
-            Resolved::Log => Ok(self.log.text().into()),
+            Resolved::State(Ino::STATUS) => Ok(self.status(true).into()),
+            Resolved::State(Ino::PUBLIC_STATUS) => Ok(self.status(false).into()),
+            Resolved::State(Ino::LOG) => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
-            Resolved::Inside(node, open, tree, item) => {
-                let ino = Ino::new(node.id, tree.number(*item));
+            Resolved::Inside(_, open, tree, item) => {
+                let ino = resolved.ino();
                 if let Some(text) = self.computed_contents.text(ino, open) {
                     return Ok(Content::Bytes(text));
                 }

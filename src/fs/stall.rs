@@ -13,7 +13,6 @@ use super::Volfs;
 use super::resolve::path_of;
 use crate::logging::timestamp;
 use crate::pool::RunningJob;
-use crate::sync::Mutex;
 
 /// A source stalls when it has not answered for so long.
 const STALLED: Duration = Duration::from_secs(30);
@@ -49,18 +48,6 @@ pub(super) struct Stall {
     pub is_named: bool,
 }
 
-/// What stalls, as of the last look.
-#[derive(Default)]
-pub(super) struct Stalls(Mutex<Vec<Stall>>);
-
-impl Stalls {
-    /// Returns what still stalls, of which these jobs run: an answer may have come since the last look.
-    pub(crate) fn now(&self, running: &[RunningJob]) -> Vec<Stall> {
-        let is_so = |stall: &&Stall| running.iter().any(|job| job.number == stall.number && job.since <= stall.since);
-        self.0.lock().iter().filter(is_so).copied().collect()
-    }
-}
-
 /// Watches the jobs of the pool. Belongs to the thread that looks.
 #[derive(Default)]
 pub(super) struct StallWatch {
@@ -71,12 +58,6 @@ pub(super) struct StallWatch {
 
 impl StallWatch {
     /// Looks at the jobs that run. Returns the stalls that have begun, and those that have ended.
-    pub(crate) fn look(&mut self, running: &[RunningJob], stalls: &Stalls) -> (Vec<Stall>, Vec<Stall>) {
-        let changed = self.look_at(Instant::now(), running, counts_of);
-        stalls.0.lock().clone_from(&self.stalls);
-        changed
-    }
-
     fn look_at(
         &mut self,
         now: Instant,
@@ -113,27 +94,25 @@ impl StallWatch {
     }
 }
 
-/// How a stall ends.
-const ANSWERS: &str = "the source answers again";
-const NONE_WAITS: &str = "no read waits for the source any more";
-
 impl Volfs {
     /// Looks for sources that stall, and logs those that begin to, or answer again. Never waits for a source.
     pub(super) fn look_for_stalls(&self, watch: &mut StallWatch) {
-        let (begun, ended) = watch.look(&self.pool().running(), &self.stalls);
+        let (begun, ended) = watch.look_at(Instant::now(), &self.pool().running(), counts_of);
+        self.stalls.lock().clone_from(&watch.stalls);
         for stall in begun.iter().filter(|stall| stall.is_named) {
             let (waited, reads) = (stall.since.elapsed(), self.pool().requests(stall.number));
             let since = timestamp(SystemTime::now().checked_sub(waited).unwrap_or(UNIX_EPOCH));
             let (name, seconds) = (self.name_of(stall), waited.as_secs());
-            let wait = if reads == 1 { "waits" } else { "wait" };
-            let reads = if reads == 1 { "1 read".to_owned() } else { format!("{reads} reads") };
+            let wait = if reads == 1 { "read waits" } else { "reads wait" };
             log::warn!("{name}: the source has not answered for {seconds} s, since {since}; {reads} {wait}");
         }
         for stall in ended.iter().filter(|stall| stall.is_named) {
             let (name, seconds) = (self.name_of(stall), stall.since.elapsed().as_secs());
             // a store's requests time out, which another line tells
-            let how = if self.options.origin().is_url() { NONE_WAITS } else { ANSWERS };
-            log::warn!("{name}: {how}, after {seconds} s");
+            match self.options.origin().is_url() {
+                true => log::warn!("{name}: no read waits for the source any more, after {seconds} s"),
+                false => log::warn!("{name}: the source answers again, after {seconds} s"),
+            }
         }
     }
 
@@ -150,7 +129,10 @@ impl Volfs {
 
     /// Returns what stalls now, for status.json; null if nothing does. Without `names` it is not said which dataset.
     pub(super) fn stall_status(&self, names: bool) -> Value {
-        let stalls = self.stalls.now(&self.pool().running());
+        let running = self.pool().running();
+        // an answer may have come since the last look
+        let still = |stall: &&Stall| running.iter().any(|job| job.number == stall.number && job.since <= stall.since);
+        let stalls: Vec<Stall> = self.stalls.lock().iter().filter(still).copied().collect();
         let Some(first) = stalls.first() else { return Value::Null };
         let seconds = first.since.elapsed().as_secs_f64();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::Options;
+use super::Volfs;
 use crate::array::Gauges;
 use crate::catalog::NodeId;
 use crate::counters::Counters;
@@ -21,60 +21,41 @@ use crate::view::json_text;
 /// The most bytes of text of the datasets' counters. Programs expect less than 64 KiB of the whole.
 const MAX_TEXT: usize = 40 << 10;
 
-/// What the mount holds and does just now.
-pub(crate) struct Now {
-    /// How long it has been up.
-    pub uptime: Duration,
-    /// Bytes of decoded samples in memory.
-    pub cache_bytes: usize,
-    /// Files of datasets that clients have open, and those that are read ahead.
-    pub open_files: usize,
-    /// What is in progress.
-    pub gauges: Gauges,
-    /// The counters of the object store, if the source is in one.
-    pub store: Option<StoreStatus>,
-    /// What of the source has not answered for long, or null.
-    pub source_stall: Value,
-}
-
-/// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
-/// nobody reads. Without `names` there is nothing that names files and folders, but for the source, which everybody can
-/// find in the list of mounts.
-pub(crate) fn status(
-    options: &Options,
-    counters: &Counters,
-    (datasets, names): (&CountedDatasets, bool),
-    now: &Now,
-) -> String {
-    // before the counters of the mount, which so are never less than the sums of these
-    let (datasets, others) = listed(datasets, if names { MAX_IDLE } else { 0 });
-    let mut shown = options.shown.clone();
-    if !names {
-        shown.retain(|_, value| !value.is_string() && !value.is_array());
+impl Volfs {
+    /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0
+    /// when nobody reads. Without `names` there is nothing that names files and folders, but for the source, which
+    /// everybody can find in the list of mounts.
+    pub(super) fn status(&self, names: bool) -> String {
+        // before the counters of the mount, which so are never less than the sums of these
+        let (datasets, others) = listed(&self.datasets, if names { MAX_IDLE } else { 0 });
+        let mut shown = self.options.shown.clone();
+        if !names {
+            shown.retain(|_, value| !value.is_string() && !value.is_array());
+        }
+        let mut counted = object(self.counters.list());
+        counted.insert("cache_bytes".into(), self.reader.bytes_held().into());
+        let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = self.reader.gauges();
+        json_text(&json!({
+            "schema": SCHEMA,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": process::id(),
+            "source": self.options.source.to_string_lossy(),
+            "options": shown,
+            "uptime": self.started.elapsed().as_secs_f64(),
+            "counters": counted,
+            "now": {
+                "open_files": self.handles.open_files(),
+                "jobs": jobs,
+                "bricks_in_flight": bricks_in_flight,
+                "decoders": decoders,
+                "decoder_bytes": decoder_bytes,
+            },
+            "source_stall": self.stall_status(names),
+            "store": self.catalog.tree().store_status().as_ref().map(store),
+            "datasets": datasets,
+            "other_datasets": others,
+        }))
     }
-    let mut counted = object(counters.list());
-    counted.insert("cache_bytes".into(), now.cache_bytes.into());
-    let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
-    json_text(&json!({
-        "schema": SCHEMA,
-        "version": env!("CARGO_PKG_VERSION"),
-        "pid": process::id(),
-        "source": options.source.to_string_lossy(),
-        "options": shown,
-        "uptime": now.uptime.as_secs_f64(),
-        "counters": counted,
-        "now": {
-            "open_files": now.open_files,
-            "jobs": jobs,
-            "bricks_in_flight": bricks_in_flight,
-            "decoders": decoders,
-            "decoder_bytes": decoder_bytes,
-        },
-        "source_stall": now.source_stall,
-        "store": now.store.as_ref().map(store),
-        "datasets": datasets,
-        "other_datasets": others,
-    }))
 }
 
 /// Returns the counters of an object store; latencies in milliseconds.
