@@ -11,7 +11,7 @@ use super::Volfs;
 use super::error::FsError;
 use super::handles::Handle;
 use super::ino::Ino;
-use super::resolve::{Resolved, STATUS, is_dot_volfs};
+use super::resolve::{DOT_VOLFS, Resolved, STATUS};
 use crate::catalog::{Node, OpenDataset};
 use crate::pool::Bulkhead;
 use crate::source::{Blocking, Permissions};
@@ -52,7 +52,7 @@ impl Volfs {
     pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, blocking: Blocking) -> Result<Attributes, FsError> {
         let folder = self.resolve(parent, blocking)?;
         // `.volfs` exists even if the source does not answer
-        if !is_dot_volfs(parent, name) {
+        if parent != Ino::ROOT || name != DOT_VOLFS {
             self.check(&folder, blocking)?;
         }
         let child = self.child(&folder, name, blocking)?.ok_or(FsError::NotFound)?;
@@ -98,12 +98,9 @@ impl Volfs {
     /// Returns the attributes of a folder or dataset of the source that a listing found, and how old they are. `None`
     /// for everything else. Does not look at the source.
     pub(crate) fn listed_attributes(&self, ino: Ino) -> Option<(Attributes, Duration)> {
-        if ino.index() != 0 {
-            return None;
-        }
-        let node = self.catalog.node(ino.node())?;
+        let node = self.catalog.node(ino.node()).filter(|_| ino.index() == 0)?;
         let ((modified, changed), age) = node.last_look();
-        let permissions = self.permissions_of_node(&node);
+        let permissions = self.chosen(node.permissions(), FOLDER, true);
         Some((Attributes { ino, size: 0, folder: true, modified, changed, permissions, volatile: false }, age))
     }
 
@@ -113,93 +110,48 @@ impl Volfs {
     pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, blocking: Blocking) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.
-        if !is_user_attribute(name) {
+        if !name.as_bytes().starts_with(b"user.") {
             return Err(FsError::AttributeNotSupported);
         }
-        let name = attribute_named(name).ok_or(FsError::NoAttribute)?;
+        let (_, value) = ATTRIBUTES.iter().find(|(known, _)| name == *known).ok_or(FsError::NoAttribute)?;
         let (shown, format) = self.resolve(ino, blocking)?.array().ok_or(FsError::NoAttribute)?;
-        Ok(attribute_value(&shown, format, name))
+        Ok(value(&shown, format).into_bytes())
     }
 
     /// Returns the names of a file's extended attributes, each followed by a zero byte.
     pub(crate) fn listxattr(&self, ino: Ino, blocking: Blocking) -> Result<Vec<u8>, FsError> {
-        Ok(self.resolve(ino, blocking)?.array().map(|_| attribute_names()).unwrap_or_default())
+        let shows_array = self.resolve(ino, blocking)?.array().is_some();
+        let names = ATTRIBUTES.iter().filter(|_| shows_array);
+        Ok(names.flat_map(|(name, _)| name.bytes().chain([0])).collect())
     }
 
     fn attributes(&self, resolved: &Resolved, blocking: Blocking) -> Result<Attributes, FsError> {
-        let of = |ino: Ino, folder: bool, size: u64| {
-            let (modified, changed) = self.times(ino.node());
-            let permissions = self.permissions(resolved);
-            Attributes { ino, size, folder, modified, changed, permissions, volatile: resolved.is_volatile() }
+        let (ino, folder) = (resolved.ino(), resolved.is_folder());
+        let known = match resolved {
+            _ if folder => Some(0),
+            Resolved::Inside(_, open, ..) => self.computed_contents.size(ino, open),
+            _ => None,
         };
-        let size = || self.content(resolved, blocking).map(|content| content.len());
-        match resolved {
-            Resolved::Folder(node) | Resolved::Dataset(node) => Ok(of(Ino::new(node.id, 0), true, 0)),
-            Resolved::DotVolfs => Ok(of(Ino::DOT_VOLFS, true, 0)),
-            Resolved::Status => Ok(of(Ino::STATUS, false, size()?)),
-            Resolved::PublicStatus => Ok(of(Ino::PUBLIC_STATUS, false, size()?)),
-            Resolved::Log => Ok(of(Ino::LOG, false, size()?)),
-            Resolved::Error(node, _) => Ok(of(Ino::new(node.id, Item::ERROR_NUMBER), false, size()?)),
-            Resolved::Inside(node, open, tree, item) => {
-                let ino = Ino::new(node.id, tree.number(*item));
-                if tree.is_folder(*item) {
-                    return Ok(of(ino, true, 0));
-                }
-                if let Some(size) = self.computed_contents.size(ino, open) {
-                    return Ok(of(ino, false, size));
-                }
-                Ok(of(ino, false, size()?))
-            }
-        }
+        let size = match known {
+            Some(size) => size,
+            None => self.content(resolved, blocking)?.len(),
+        };
+        let (modified, changed) = self.times(ino.node());
+        let permissions = self.permissions(resolved);
+        Ok(Attributes { ino, size, folder, modified, changed, permissions, volatile: resolved.is_volatile() })
     }
 }
 
-/// The name of an attribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
-    /// Samples along each axis, slowest first: `512,512,1024`.
-    Shape,
-    /// NumPy's name of the sample type.
-    Dtype,
-    /// Always `C`.
-    Order,
-    /// The dataset's format.
-    Format,
-}
-
-const ALL: [(&str, Name); 4] = [
-    ("user.volfs.shape", Name::Shape),
-    ("user.volfs.dtype", Name::Dtype),
-    ("user.volfs.order", Name::Order),
-    ("user.volfs.format", Name::Format),
+/// The names of a file's extended attributes, and the value of each for the array that the file shows and the name of
+/// the dataset's format.
+const ATTRIBUTES: [(&str, fn(&ShownArray, &str) -> String); 4] = [
+    // samples along each axis, slowest first: `512,512,1024`
+    ("user.volfs.shape", |shown, _| shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
+    // NumPy's name of the sample type
+    ("user.volfs.dtype", |shown, _| shown.dtype.name().to_owned()),
+    ("user.volfs.order", |_, _| "C".to_owned()),
+    ("user.volfs.format", |_, format| format.to_owned()),
 ];
-
-/// Returns whether a name is that of a user attribute, the only kind that files here have: access lists (`system.`) and
-/// security labels (`security.`) are other kinds.
-pub(crate) fn is_user_attribute(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b"user.")
-}
-
-/// Returns the attribute with a name.
-pub(crate) fn attribute_named(name: &OsStr) -> Option<Name> {
-    ALL.iter().find(|(text, _)| name == *text).map(|(_, name)| *name)
-}
-
-/// Returns all names, each followed by a zero byte.
-pub(crate) fn attribute_names() -> Vec<u8> {
-    ALL.iter().flat_map(|(text, _)| text.bytes().chain([0])).collect()
-}
-
-/// Returns the value of an attribute of a file that shows the array `shown`, in a dataset of `format`.
-pub(crate) fn attribute_value(shown: &ShownArray, format: &str, name: Name) -> Vec<u8> {
-    match name {
-        Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
-        Name::Dtype => shown.dtype.name().to_owned(),
-        Name::Order => "C".to_owned(),
-        Name::Format => format.to_owned(),
-    }
-    .into_bytes()
-}
 
 /// Everybody may read.
 const FILE: u32 = 0o444;
@@ -213,34 +165,25 @@ const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
 impl Volfs {
     /// Returns the permissions that a file or folder is shown with.
     pub(super) fn permissions(&self, resolved: &Resolved) -> Permissions {
-        let source = resolved.node().and_then(|node| node.permissions());
-        let (shown, most) = match (resolved, source) {
-            (Resolved::DotVolfs, _) => (None, FOLDER),
+        let shown = match resolved {
             // names of files of a folder are for those who may list it
-            (Resolved::Status | Resolved::Log, _) if self.options.allow_other => {
+            Resolved::State(Ino::STATUS | Ino::LOG) if self.options.allow_other => {
                 return self.chosen(None, 0o400, false);
             }
-            (Resolved::Status | Resolved::PublicStatus | Resolved::Log, _) => (None, FILE),
-            (Resolved::Folder(_) | Resolved::Dataset(_), source) => (source, FOLDER),
-            (Resolved::Error(node, _), _) => (node.description_permissions().map(Permissions::as_file), FILE),
-            (Resolved::Inside(node, _, _, Item::DESCRIPTION), _) => {
-                (node.description_permissions().map(Permissions::as_file), FILE)
+            Resolved::State(_) => None,
+            Resolved::Node(node) => node.permissions(),
+            Resolved::Error(node, _) | Resolved::Inside(node, _, _, Item::DESCRIPTION) => {
+                node.description_permissions()
             }
-            (Resolved::Inside(_, open, tree, item), source) => {
-                let source =
-                    source.map(|source| tree.layer(*item).map_or(source, |layer| of_layer(source, open, layer)));
-                match tree.is_folder(*item) {
-                    true => (source, FOLDER),
-                    false => (source.map(Permissions::as_file), FILE),
-                }
+            Resolved::Inside(node, open, tree, item) => {
+                let restricted = |source| tree.layer(*item).map_or(source, |layer| of_layer(source, open, layer));
+                node.permissions().map(restricted)
             }
         };
-        self.chosen(shown, most, true)
-    }
-
-    /// Returns those of a folder or dataset of the source that a listing has found.
-    pub(super) fn permissions_of_node(&self, node: &Node) -> Permissions {
-        self.chosen(node.permissions(), FOLDER, true)
+        match resolved.is_folder() {
+            true => self.chosen(shown, FOLDER, true),
+            false => self.chosen(shown.map(Permissions::as_file), FILE, true),
+        }
     }
 
     /// Returns those of what nothing is known of, with all rights that it may have.
@@ -262,7 +205,7 @@ impl Volfs {
 
     /// Returns the inode number of a name that is another file for a user than for the owner of the mount:
     /// `status.json`, which is without names of datasets for others where these may enter.
-    pub(crate) fn ino_for_user(&self, parent: Ino, name: &std::ffi::OsStr, uid: u32) -> Option<Ino> {
+    pub(crate) fn ino_for_user(&self, parent: Ino, name: &OsStr, uid: u32) -> Option<Ino> {
         let is_other = || uid != 0 && uid != self.chosen(None, FILE, false).uid;
         (self.options.allow_other && parent == Ino::DOT_VOLFS && name == STATUS && is_other())
             .then_some(Ino::PUBLIC_STATUS)

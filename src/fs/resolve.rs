@@ -19,20 +19,15 @@ pub(crate) const LOG: &str = "log";
 /// The name in the mount of an entry of SOURCE whose own name is `.volfs`, and which would be hidden.
 pub(crate) const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
 
+/// The files of `.volfs`.
+pub(crate) const STATE_FILES: [(Ino, &str); 2] = [(Ino::STATUS, STATUS), (Ino::LOG, LOG)];
+
 /// The file or folder that an inode number stands for.
 pub(crate) enum Resolved {
-    /// A folder of the source, or the root of the mount.
-    Folder(Arc<Node>),
-    /// `.volfs`
-    DotVolfs,
-    /// `.volfs/status.json`
-    Status,
-    /// `.volfs/status.json` for users other than the owner of the mount: without names.
-    PublicStatus,
-    /// `.volfs/log`
-    Log,
-    /// The folder of a dataset, whose headers need not be read yet.
-    Dataset(Arc<Node>),
+    /// A folder of the source, the root of the mount, or the folder of a dataset, whose headers need not be read yet.
+    Node(Arc<Node>),
+    /// `.volfs` or a file in it.
+    State(Ino),
     /// `error.txt` of a dataset that does not open.
     Error(Arc<Node>, Arc<OpenError>),
     /// A file or folder of an open dataset, below the dataset's own folder.
@@ -42,17 +37,13 @@ pub(crate) enum Resolved {
 impl Resolved {
     /// Whether the content may change at any time.
     pub(crate) fn is_volatile(&self) -> bool {
-        matches!(self, Self::Status | Self::PublicStatus | Self::Log)
+        matches!(self, Self::State(ino) if *ino != Ino::DOT_VOLFS)
     }
 
     /// Returns the dataset and layer of a file.
     pub(crate) fn layer(&self) -> Option<DatasetLayer> {
-        match self {
-            Self::Inside(_, open, tree, item) => {
-                tree.layer(*item).map(|layer| DatasetLayer { open: Arc::clone(open), layer })
-            }
-            _ => None,
-        }
+        let Self::Inside(_, open, tree, item) = self else { return None };
+        tree.layer(*item).map(|layer| DatasetLayer { open: Arc::clone(open), layer })
     }
 
     /// Returns the array that a file shows, and the name of its format.
@@ -65,8 +56,27 @@ impl Resolved {
     /// Returns the folder or dataset of the source that it belongs to.
     pub(crate) fn node(&self) -> Option<&Arc<Node>> {
         match self {
-            Self::Folder(node) | Self::Dataset(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
-            Self::DotVolfs | Self::Status | Self::PublicStatus | Self::Log => None,
+            Self::Node(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
+            Self::State(_) => None,
+        }
+    }
+
+    /// Returns the inode number.
+    pub(crate) fn ino(&self) -> Ino {
+        match self {
+            Self::Node(node) => Ino::new(node.id, 0),
+            Self::State(ino) => *ino,
+            Self::Error(node, _) => Ino::new(node.id, Item::ERROR_NUMBER),
+            Self::Inside(node, _, tree, item) => Ino::new(node.id, tree.number(*item)),
+        }
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        match self {
+            Self::Node(_) => true,
+            Self::State(ino) => *ino == Ino::DOT_VOLFS,
+            Self::Error(..) => false,
+            Self::Inside(_, _, tree, item) => tree.is_folder(*item),
         }
     }
 }
@@ -74,23 +84,16 @@ impl Resolved {
 impl Volfs {
     /// Resolves an inode number.
     pub(super) fn resolve(&self, ino: Ino, blocking: Blocking) -> Result<Resolved, FsError> {
-        match ino {
-            Ino::DOT_VOLFS => return Ok(Resolved::DotVolfs),
-            Ino::STATUS => return Ok(Resolved::Status),
-            Ino::PUBLIC_STATUS => return Ok(Resolved::PublicStatus),
-            Ino::LOG => return Ok(Resolved::Log),
-            _ => {}
+        if matches!(ino, Ino::DOT_VOLFS | Ino::STATUS | Ino::PUBLIC_STATUS | Ino::LOG) {
+            return Ok(Resolved::State(ino));
         }
-        let node = self.catalog.node(ino.node()).ok_or(FsError::Stale)?;
-        match (node.kind, ino.index()) {
-            (NodeKind::Folder, 0) => Ok(Resolved::Folder(node)),
-            (NodeKind::Dataset, 0) => Ok(Resolved::Dataset(node)),
-            (NodeKind::Dataset, index) => self.resolve_inside(node, index, blocking),
-            (NodeKind::Folder, _) => Err(FsError::Stale),
+        let (node, index) = (self.catalog.node(ino.node()).ok_or(FsError::Stale)?, ino.index());
+        if index == 0 {
+            return Ok(Resolved::Node(node));
         }
-    }
-
-    fn resolve_inside(&self, node: Arc<Node>, index: u64, blocking: Blocking) -> Result<Resolved, FsError> {
+        if node.kind == NodeKind::Folder {
+            return Err(FsError::Stale);
+        }
         match self.open_dataset(&node, blocking)? {
             Ok(open) => {
                 let tree = self.tree(node.id, &open);
@@ -143,49 +146,35 @@ impl Volfs {
         name: &OsStr,
         blocking: Blocking,
     ) -> Result<Option<Resolved>, FsError> {
-        match folder {
-            Resolved::Folder(node) => self.child_of_folder(node, name, blocking),
-            Resolved::DotVolfs if name == STATUS => Ok(Some(Resolved::Status)),
-            Resolved::DotVolfs if name == LOG => Ok(Some(Resolved::Log)),
-            Resolved::DotVolfs => Ok(None),
-            Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
-                Ok(open) => {
-                    let tree = self.tree(node.id, &open);
-                    let item = self.find(&tree, &open, Item::DATASET, name, blocking)?;
-                    Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
-                }
-                Err(error) => Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
+        let (node, open, tree, folder) = match folder {
+            Resolved::State(Ino::DOT_VOLFS) => {
+                let found = STATE_FILES.iter().find(|(_, file)| name == *file);
+                return Ok(found.map(|(ino, _)| Resolved::State(*ino)));
+            }
+            Resolved::Node(node) if node.kind == NodeKind::Folder => return self.child_of_folder(node, name, blocking),
+            Resolved::Node(node) => match self.open_dataset(node, blocking)? {
+                Ok(open) => (node, Arc::clone(&open), self.tree(node.id, &open), Item::DATASET),
+                Err(error) => return Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
             },
             Resolved::Inside(node, open, tree, folder) if tree.is_folder(*folder) => {
-                let item = self.find(tree, open, *folder, name, blocking)?;
-                Ok(item.map(|item| Resolved::Inside(Arc::clone(node), Arc::clone(open), Arc::clone(tree), item)))
+                (node, Arc::clone(open), Arc::clone(tree), *folder)
             }
-            _ => Err(FsError::NotAFolder),
-        }
-    }
-
-    /// Finds `name` in a folder of a dataset.
-    fn find(
-        &self,
-        tree: &Tree,
-        open: &OpenDataset,
-        folder: Item,
-        name: &OsStr,
-        blocking: Blocking,
-    ) -> Result<Option<Item>, FsError> {
+            _ => return Err(FsError::NotAFolder),
+        };
         let Some(name) = name.to_str() else { return Ok(None) };
-        tree.find(open, folder, name, blocking).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
+        let failed = |error| content_error(self.catalog_and_pool(), &open, &error);
+        let item = tree.find(&open, folder, name, blocking).map_err(failed)?;
+        Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
     }
 
     fn child_of_folder(
         &self,
         folder: &Arc<Node>,
-        name: &OsStr,
+        mut name: &OsStr,
         blocking: Blocking,
     ) -> Result<Option<Resolved>, FsError> {
-        let mut name = name;
         if folder.id == ROOT && name == DOT_VOLFS {
-            return Ok(Some(Resolved::DotVolfs));
+            return Ok(Some(Resolved::State(Ino::DOT_VOLFS)));
         }
         if blocking == Blocking::No {
             return Err(FsError::WouldBlock);
@@ -193,16 +182,8 @@ impl Volfs {
         if folder.id == ROOT && name == DOT_VOLFS_OF_SOURCE {
             name = OsStr::new(DOT_VOLFS);
         }
-        Ok(self.catalog.find(folder, name)?.map(|node| match node.kind {
-            NodeKind::Folder => Resolved::Folder(node),
-            NodeKind::Dataset => Resolved::Dataset(node),
-        }))
+        Ok(self.catalog.find(folder, name)?.map(Resolved::Node))
     }
-}
-
-/// Whether `name` in the folder `parent` is `.volfs`, the folder with the state of the mount.
-pub(crate) fn is_dot_volfs(parent: Ino, name: &OsStr) -> bool {
-    parent == Ino::ROOT && name == DOT_VOLFS
 }
 
 /// Returns the name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
