@@ -5,15 +5,14 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lru::LruCache;
-
 use super::Volfs;
 use super::error::FsError;
 use super::handles::{FolderEntry, Handle, ViewFolder};
 use super::ino::Ino;
 use super::open::{OpenReply, Pages};
-use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
-use crate::catalog::{EntryNumber, Listed, Listing, Node, NodeId, OpenDataset, ROOT};
+use super::resolve::{DOT_VOLFS, Resolved, STATE_FILES, name_in_mount};
+use crate::catalog::{EntryNumber, Listed, Listing, Node, NodeId, NodeKind, OpenDataset, ROOT};
+use crate::memory::LruByWeight;
 use crate::source::Blocking;
 use crate::sync::Mutex;
 use crate::view::{ERROR_TXT, Item, Tree};
@@ -29,7 +28,7 @@ impl Volfs {
         let folder = self.resolve(ino, blocking)?;
         self.check_now(&folder, blocking)?;
         let handle = match folder {
-            Resolved::Folder(node) => {
+            Resolved::Node(node) if node.kind == NodeKind::Folder => {
                 if blocking == Blocking::No {
                     return Err(FsError::WouldBlock);
                 }
@@ -39,7 +38,7 @@ impl Volfs {
             Resolved::Inside(node, open, tree, folder) if tree.is_streamed(folder) => {
                 self.handles.add(Handle::ViewFolder(Box::new(ViewFolder { node: node.id, open, tree, folder })))
             }
-            folder => self.handles.add_folder(ino, self.entries(ino, &folder, blocking)?),
+            folder => self.handles.add_folder(ino, self.entries(&folder, blocking)?),
         };
         Ok(OpenReply { handle, pages: Pages::Bypass })
     }
@@ -125,33 +124,18 @@ impl Volfs {
 
     /// Returns the entries of a folder that is not one of the source; the first two are the folder itself and its
     /// parent.
-    fn entries(&self, ino: Ino, folder: &Resolved, blocking: Blocking) -> Result<Vec<FolderEntry>, FsError> {
-        let mut entries = Vec::new();
-        let mut add = |entry: FolderEntry, _| {
+    fn entries(&self, folder: &Resolved, blocking: Blocking) -> Result<Vec<FolderEntry>, FsError> {
+        let entry = |ino, name: &str, folder| FolderEntry { ino, name: name.into(), folder };
+        let mut entries = vec![entry(folder.ino(), ".", true), entry(parent(folder), "..", true)];
+        let mut add = |entry, _| {
             entries.push(entry);
             true
         };
-        for (ino, name) in [(ino, "."), (parent(folder), "..")] {
-            add(FolderEntry { ino, name: name.into(), folder: true }, 0);
-        }
         match folder {
-            Resolved::DotVolfs => {
-                for (ino, name) in [(Ino::STATUS, STATUS), (Ino::LOG, LOG)] {
-                    add(FolderEntry { ino, name: name.into(), folder: false }, 0);
-                }
-            }
-            Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
+            Resolved::State(Ino::DOT_VOLFS) => entries.extend(STATE_FILES.map(|(ino, name)| entry(ino, name, false))),
+            Resolved::Node(node) => match self.open_dataset(node, blocking)? {
                 Ok(open) => list_inside((node.id, &open, &self.tree(node.id, &open)), Item::DATASET, 0, &mut add),
-                Err(_) => {
-                    add(
-                        FolderEntry {
-                            ino: Ino::new(node.id, Item::ERROR_NUMBER),
-                            name: ERROR_TXT.into(),
-                            folder: false,
-                        },
-                        0,
-                    );
-                }
+                Err(_) => entries.push(entry(Ino::new(node.id, Item::ERROR_NUMBER), ERROR_TXT, false)),
             },
             Resolved::Inside(node, open, tree, folder) if tree.is_folder(*folder) => {
                 list_inside((node.id, open, tree), *folder, 0, &mut add);
@@ -197,24 +181,19 @@ fn list_inside(
 /// Returns the inode number of the folder that contains `folder`.
 fn parent(folder: &Resolved) -> Ino {
     match folder {
-        Resolved::Dataset(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
+        Resolved::Node(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
         Resolved::Inside(node, _, tree, item) => Ino::new(node.id, tree.number(tree.parent(*item))),
         _ => Ino::ROOT,
     }
 }
 
-/// Entries of all listings together: 4 MiB. The last one is kept whatever its size.
-const MAX_ENTRIES: usize = 1 << 20;
+/// Bytes of all listings together. The last one is kept whatever its size.
+const MAX_BYTES: usize = 4 << 20;
 
 /// Listings by folder.
 pub(crate) struct Listings {
-    kept: Mutex<Kept>,
+    kept: Mutex<LruByWeight<NodeId, Listing>>,
     making: Mutex<HashMap<NodeId, Arc<Making>>>,
-}
-
-struct Kept {
-    listings: LruCache<NodeId, Listing>,
-    entries: usize,
 }
 
 /// The making of one folder's listing: by one thread at a time.
@@ -228,15 +207,14 @@ struct Making {
 
 impl Default for Listings {
     fn default() -> Self {
-        let kept = Kept { listings: LruCache::unbounded(), entries: 0 };
-        Self { kept: Mutex::new(kept), making: Mutex::default() }
+        Self { kept: Mutex::new(LruByWeight::new(MAX_BYTES)), making: Mutex::default() }
     }
 }
 
 impl Listings {
     /// Returns the listing of a folder if it is kept.
     pub(crate) fn get(&self, folder: NodeId) -> Option<Listing> {
-        self.kept.lock().listings.get(&folder).cloned()
+        self.kept.lock().get(&folder)
     }
 
     /// Makes the listing of a folder with `make`, or returns one that another thread has begun to make after this call.
@@ -251,7 +229,10 @@ impl Listings {
             None => {
                 let number = making.begun.fetch_add(1, Ordering::SeqCst) + 1;
                 make().inspect(|listing| {
-                    self.keep(folder, Arc::clone(listing));
+                    let bytes = size_of_val(&**listing).min(MAX_BYTES);
+                    let evicted = self.kept.lock().insert(folder, Arc::clone(listing), bytes);
+                    // without the lock
+                    drop(evicted);
                     *made = number;
                 })
             }
@@ -266,42 +247,27 @@ impl Listings {
         listing
     }
 
-    fn keep(&self, folder: NodeId, listing: Listing) {
-        let mut dropped = Vec::new();
-        let mut kept = self.kept.lock();
-        kept.entries += listing.len();
-        dropped.extend(kept.listings.push(folder, listing));
-        for (_, old) in &dropped {
-            kept.entries -= old.len();
-        }
-        while kept.entries > MAX_ENTRIES
-            && kept.listings.len() > 1
-            && let Some((folder, old)) = kept.listings.pop_lru()
-        {
-            kept.entries -= old.len();
-            dropped.push((folder, old));
-        }
-        drop(kept);
-        // freed without the lock
-        drop(dropped);
-    }
-
     /// Drops the listing of a folder.
     #[cfg(test)]
     pub(crate) fn forget(&self, folder: NodeId) {
-        let mut kept = self.kept.lock();
-        let dropped = kept.listings.pop(&folder);
-        kept.entries -= dropped.map_or(0, |listing| listing.len());
+        drop(self.kept.lock().remove(&folder));
     }
 }
 
 #[cfg(test)]
-mod folders_tests {
-    use std::fs;
+mod tests {
+    use std::convert::Infallible;
     use std::path::Path;
+    use std::sync::Barrier;
+    use std::{fs, thread};
 
     use super::super::Options;
+    use super::super::resolve::{LOG, STATUS};
     use super::*;
+    use crate::memory::entry_weight;
+
+    /// What listings have room for.
+    const MAX_ENTRIES: usize = MAX_BYTES / size_of::<EntryNumber>();
 
     fn volfs(source: &Path) -> Volfs {
         Volfs::new(Options::for_tests(source), Arc::default()).unwrap()
@@ -385,16 +351,6 @@ mod folders_tests {
         assert!(Arc::ptr_eq(one, other));
         assert_eq!(read(&fs, handles[1], 2, 9).0, [STATUS, LOG]);
     }
-}
-
-#[cfg(test)]
-mod listings_tests {
-    use std::convert::Infallible;
-    use std::sync::Barrier;
-    use std::thread;
-
-    use super::*;
-    use crate::catalog::EntryNumber;
 
     fn of(entries: usize) -> Listing {
         (0..entries).map(|n| EntryNumber(n as u32)).collect()
@@ -413,7 +369,7 @@ mod listings_tests {
         assert!(listings.get(1).is_none() && listings.get(3).is_none());
         assert_eq!(listings.get(4).unwrap().len(), 2 * MAX_ENTRIES);
         make(4, 5);
-        assert_eq!(listings.kept.lock().entries, 5);
+        assert_eq!(listings.kept.lock().weight(), entry_weight(5 * size_of::<EntryNumber>()));
         assert!(listings.making.lock().is_empty());
     }
 
