@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cache::{DecodeResult, DecodedBrick, Keep, Lookup};
 use super::copy::Loops;
 use super::early_eviction::BrickKey;
-use super::plain::{MAX_AMPLIFICATION, bytes_read, missing_object};
+use super::plain::{Calls, MAX_AMPLIFICATION, missing_object};
 use super::planes::SegmentPlan;
 use super::region::Piece;
 use super::resources::Resources;
@@ -102,9 +102,15 @@ impl Access {
     pub(super) fn get_or_load(&self, at: &Dims, brick: &Brick, region: &Region, purpose: Purpose) -> DecodeResult {
         loop {
             let loaded = match self.scan.as_ref().map(|scan| (scan, scan.now().retention)) {
-                Some((scan, Retention::Planes(plan))) => {
-                    self.get_or_load_planes(scan, plan, at, brick, region, purpose)?
-                }
+                Some((scan, Retention::Planes(plan))) => self.get_or_decode(at, Keep::Never, || {
+                    // another thread may have loaded it since this one looked
+                    if let Some(planes) = scan.planes.get(scan.bricks.number(at), region, purpose == Purpose::Read) {
+                        return Ok(planes);
+                    }
+                    let brick = self.load(brick)?;
+                    self.keep_planes(scan, plan, at, &brick, region, purpose);
+                    Ok(Arc::new(brick))
+                })?,
                 scan => {
                     // bricks that are decoded while the scan is only beginning belong to the scan as well
                     let of_scan = scan
@@ -129,27 +135,6 @@ impl Access {
         let (brick, was_cached) = self.resources.cache.get_or_decode(self.key(at), keep, decode);
         self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
         brick
-    }
-
-    /// Returns a brick of which the scan keeps the next planes, or only those planes.
-    fn get_or_load_planes(
-        &self,
-        scan: &Scan,
-        plan: SegmentPlan,
-        at: &Dims,
-        brick: &Brick,
-        region: &Region,
-        purpose: Purpose,
-    ) -> DecodeResult {
-        self.get_or_decode(at, Keep::Never, || {
-            // another thread may have loaded it since this one looked
-            if let Some(planes) = scan.planes.get(scan.bricks.number(at), region, purpose == Purpose::Read) {
-                return Ok(planes);
-            }
-            let brick = self.load(brick)?;
-            self.keep_planes(scan, plan, at, &brick, region, purpose);
-            Ok(Arc::new(brick))
-        })
     }
 
     /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan allows and as fit.
@@ -216,7 +201,7 @@ impl Access {
         let (axis, mut plane) = (scan.bricks.axes.axis(0), layout.held.shape);
         plane[axis] = plane[axis].min(1);
         let loops = Loops::new(&plane, &layout.strides, &scan.bricks.axes.strides(&plane, size as u64), size);
-        self.is_small(layout) && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+        self.is_small(layout) && loops.useful() > 0 && Calls::new(&loops).bytes() >= MAX_AMPLIFICATION * loops.useful()
     }
 
     /// Whether a plain brick may be loaded whole.
@@ -368,7 +353,7 @@ impl Access {
 }
 
 /// Returns the number of stored bytes of a coded brick.
-fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
+pub(super) fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
     let claimed = |length: u64| FormatError::Damaged(format!("the brick claims {length} bytes"));
     let length = match coded.length {
         StoredLength::Bytes(length) => length,

@@ -16,7 +16,7 @@ use super::early_eviction::{BrickKey, GhostList};
 use super::output::Rows;
 use crate::format::FormatError;
 use crate::memory::{Buffer, BufferPool, LruByWeight, OutOfMemory};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex};
 use crate::volume::{AxisPermutation, Layout, Region};
 
 /// A brick to look up, and what the lookup found.
@@ -123,7 +123,7 @@ impl BrickCache {
         if lookups.is_empty() {
             return 0;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for (key, brick) in lookups.iter_mut() {
             *brick = state.get(key);
         }
@@ -139,7 +139,7 @@ impl BrickCache {
         keep: Keep,
         decode: impl FnOnce() -> DecodeResult,
     ) -> (DecodeResult, bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(brick) = state.get(&key) {
             drop(state);
             return (Ok(brick), true);
@@ -153,7 +153,7 @@ impl BrickCache {
         drop(state);
         let panicked = |_| Err(FormatError::Internal("the decoder panicked".into()));
         let result = catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(panicked);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.in_flight.remove(&key);
         let evicted = match &result {
             Ok(brick) => state.insert_decoded(key, Arc::clone(brick), keep),
@@ -172,19 +172,19 @@ impl BrickCache {
 
     /// Returns a brick without marking it as used, and without counting a hit.
     pub(super) fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.scan.peek(&key).map(|scan| scan.brick).or_else(|| state.shared.peek(&key))
     }
 
     /// Returns whether a brick is there, without marking it as used, and without counting a hit.
     pub(super) fn contains(&self, key: BrickKey) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.scan.contains(&key) || state.shared.contains(&key)
     }
 
     /// Removes a brick.
     pub(super) fn remove(&self, key: BrickKey) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let removed = (state.scan.remove(&key), state.shared.remove(&key));
         drop(state);
         drop(removed);
@@ -193,21 +193,21 @@ impl BrickCache {
     /// Returns the bytes that it may still grow by: less than its capacity and what it holds tell, where scans keep
     /// planes outside of it.
     pub(super) fn room(&self) -> usize {
-        let state = self.lock();
+        let state = self.state.lock();
         state.shared.capacity().saturating_add(state.scan.capacity()).saturating_sub(state.bytes())
     }
 
     /// Sets the share of the capacity that scans get. Cached bricks under `wanted` move to the scan partition, as its
     /// most recently used ones.
     pub(super) fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {
-        let evicted = self.lock().set_quota(quota, wanted);
+        let evicted = self.state.lock().set_quota(quota, wanted);
         drop(evicted);
     }
 
     /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `page_cached` means that what
     /// was read of them is in the kernel's page cache, too: they stay no longer than they are likely to be used again.
     pub(super) fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>, page_cached: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for key in keys.rev() {
             if let Some(found) = state.scan.get_mut(&key) {
                 found.passed = page_cached;
@@ -218,16 +218,12 @@ impl BrickCache {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.lock().bytes()
+        self.state.lock().bytes()
     }
 
     /// Bricks that are being decoded.
     pub(super) fn in_flight(&self) -> usize {
-        self.lock().in_flight.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        self.state.lock().in_flight.len()
     }
 }
 

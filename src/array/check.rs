@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::brick::Access;
+use super::brick::{Access, stored_length};
 use super::plain::missing_object;
 use super::read::Reader;
 use crate::format::{Array, FormatError};
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
-use crate::volume::{Brick, Dims, Plain, StoredLength};
+use crate::volume::{Brick, Dims, Plain};
 
 /// Bytes of a plain brick that are read at a time.
 const PART: usize = 1 << 20;
@@ -63,27 +63,19 @@ impl Reader {
 
 /// Checks that the bytes of a brick are within their object.
 fn located(array: &dyn Array, brick: &Brick) -> Result<CheckedBrick, FormatError> {
-    let (object, offset, length) = match brick {
+    let coded = match brick {
         Brick::Constant(_) => return Ok(CheckedBrick { constant: true, stored: 0 }),
         Brick::Plain(plain) => {
             let (begin, end) = span(array, plain)?;
             return Ok(CheckedBrick { constant: false, stored: end - begin });
         }
-        Brick::Coded(coded) => (&coded.object, coded.offset, coded.length),
+        Brick::Coded(coded) => coded,
     };
-    let object = array.source().len(object)?.ok_or_else(missing_object)?;
-    let stored = match length {
-        StoredLength::Bytes(length) => length,
-        StoredLength::Rest { .. } => object.saturating_sub(offset),
-    };
+    let (stored, offset) = (stored_length(array, coded)? as u64, coded.offset);
+    let object = array.source().len(&coded.object)?.ok_or_else(missing_object)?;
     if offset.checked_add(stored).is_none_or(|end| end > object) {
         let text = format!("its {stored} bytes at {offset} end beyond the end of the file ({object} bytes)");
         return Err(FormatError::Damaged(text));
-    }
-    if let StoredLength::Rest { most } = length
-        && stored > most
-    {
-        return Err(FormatError::Damaged(format!("the brick claims {stored} bytes")));
     }
     Ok(CheckedBrick { constant: false, stored })
 }

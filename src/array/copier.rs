@@ -102,17 +102,13 @@ impl<'a> Copier<'a> {
         let mut lookups = std::mem::take(&mut self.lists.lookups);
         self.access.look_up(rest, &mut lookups);
         for (piece, (_, found)) in rest.iter().zip(lookups.drain(..)) {
-            let brick = match found.or_else(|| self.access.kept_planes(piece)) {
-                Some(brick) => Some(brick),
-                None => match first_whole.take() {
-                    Some(whole) => self.load(piece, &whole)?,
-                    None => match self.copy_unless_whole(piece, out)? {
-                        Some(whole) => self.load(piece, &whole)?,
-                        None => None,
-                    },
-                },
-            };
-            first_whole = None;
+            let (mut brick, mut whole) = (found.or_else(|| self.access.kept_planes(piece)), first_whole.take());
+            if brick.is_none() && whole.is_none() {
+                whole = self.copy_unless_whole(piece, out)?;
+            }
+            if let (None, Some(whole)) = (&brick, whole) {
+                brick = self.load(piece, &whole)?;
+            }
             if let Some(brick) = brick {
                 self.copied.has_decoded = true;
                 let (selection, size) = (self.selection(piece), self.access.sample_size());
@@ -149,13 +145,11 @@ impl<'a> Copier<'a> {
                 Loops::new(&count, strides, strides, size).fill(value, out, piece.to);
                 Ok(None)
             }
-            Ok(brick) if access.is_loaded_whole(&brick) => Ok(Some(brick)),
-            Ok(Brick::Plain(ref plain)) => {
-                let selection = &self.selections[piece.selection as usize];
-                self.lists.plain.add(piece, plain, selection, size).map_err(failed)?;
+            Ok(ref brick @ Brick::Plain(ref plain)) if !access.is_loaded_whole(brick) => {
+                self.lists.plain.add(piece, plain, self.selection(piece), size).map_err(failed)?;
                 Ok(None)
             }
-            Ok(brick @ Brick::Coded(_)) => Ok(Some(brick)),
+            Ok(brick) => Ok(Some(brick)),
             Err(cause) if cause.would_block() => {
                 self.copied.pending.push(*piece);
                 Ok(None)
@@ -189,16 +183,16 @@ impl<'a> Copier<'a> {
     /// Copies the pieces of plain bricks, unless they have to be waited for.
     pub(super) fn finish(mut self, out: &mut Rows<'_>) -> Result<Copied, ReadError> {
         let plain = &mut self.lists.plain;
-        if !plain.pieces().is_empty() {
+        if !plain.pieces.is_empty() {
             self.copied.is_unchecked = true;
             let outcome = plain.copy(&*self.access.array, self.blocking, out);
-            self.access.count_source_bytes(plain.source_bytes());
+            self.access.count_source_bytes(plain.source_bytes);
             match outcome {
                 Ok(()) => {}
                 Err((number, cause)) if cause.would_block() && self.blocking == Blocking::No => {
-                    self.copied.pending.extend_from_slice(plain.pieces().get(number..).unwrap_or_default());
+                    self.copied.pending.extend_from_slice(plain.pieces.get(number..).unwrap_or_default());
                 }
-                Err((number, cause)) => return Err(ReadError::new(plain.pieces().get(number), cause)),
+                Err((number, cause)) => return Err(ReadError::new(plain.pieces.get(number), cause)),
             }
         }
         Ok(std::mem::take(&mut self.copied))

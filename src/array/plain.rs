@@ -40,27 +40,17 @@ pub(super) struct PlainPieces {
     /// The source of a member is the number of its object.
     batch: Batch<usize>,
     /// The pieces of the members.
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// The objects; neighbours mostly have the same.
     objects: Vec<ObjectName>,
     /// Bytes that were read from the source.
-    source_bytes: usize,
+    pub(super) source_bytes: usize,
 }
 
 /// A piece that was not copied, by its number; all pieces before it were.
 type Failure = (usize, FormatError);
 
 impl PlainPieces {
-    /// The pieces, in the order in which they were added.
-    pub(super) fn pieces(&self) -> &[Piece] {
-        &self.pieces
-    }
-
-    /// Returns the bytes that were read from the source for the pieces so far.
-    pub(super) fn source_bytes(&self) -> usize {
-        self.source_bytes
-    }
-
     /// Adds a piece of a brick.
     pub(super) fn add(
         &mut self,
@@ -218,14 +208,14 @@ impl Copying<'_, '_> {
 
 /// The calls that read a box of samples: one for each position of the outermost loops, and for each group of positions
 /// of the next loop. A call reads all that is inside.
-struct Calls<'a> {
+pub(super) struct Calls<'a> {
     loops: &'a Loops,
     outer: usize,
     group: usize,
 }
 
 impl<'a> Calls<'a> {
-    fn new(loops: &'a Loops) -> Self {
+    pub(super) fn new(loops: &'a Loops) -> Self {
         let steps = loops.steps();
         // what is contiguous on both sides is read by one call, however long it is
         let (_, mut outer) = loops.run();
@@ -243,7 +233,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Returns the bytes that are read.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let Self { loops, outer, group } = *self;
         let positions = loops.steps()[..outer].iter().map(|step| step.count).product::<usize>();
         let count = loops.steps().get(outer).map_or(1, |step| step.count);
@@ -263,11 +253,6 @@ impl<'a> Calls<'a> {
             })
         })
     }
-}
-
-/// Returns the bytes that are read for a box of samples.
-pub(super) fn bytes_read(loops: &Loops) -> usize {
-    Calls::new(loops).bytes()
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::cache::DecodedBrick;
 use crate::memory::{BufferPool, trim_heap};
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
 use crate::volume::{AxisPermutation, Region};
 
 /// The greatest number of chunks in a segment.
@@ -54,7 +54,7 @@ impl KeptPlanes {
     /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they count as read, and a chunk
     /// is released once all of it was read.
     pub(super) fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
-        let mut segments = self.lock();
+        let mut segments = self.segments.lock();
         let segment = segments.get_mut(&brick)?;
         let chunks = &mut segment.chunks;
         let at = chunks.iter().position(|chunk| chunk.planes.layout.held.contains(region))?;
@@ -76,7 +76,7 @@ impl KeptPlanes {
     /// Whether a brick has had a segment that was not trimmed: its end differs from those of its neighbours, so the
     /// next one may have full length.
     pub(super) fn had_segment(&self, brick: u64) -> bool {
-        self.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
+        self.segments.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
     /// Keeps the planes `kept` of a brick, as far as `whole` holds them; `read` is the part of them that was just read. A
@@ -114,7 +114,7 @@ impl KeptPlanes {
         }
         self.used.store(true, Ordering::Relaxed);
         self.bytes.fetch_add(chunk_bytes(&chunks), Ordering::Relaxed);
-        let mut segments = self.lock();
+        let mut segments = self.segments.lock();
         let segment = segments.entry(brick).or_default();
         // the rest of the old segment is still being read
         let keep = segment.chunks.iter().take_while(|old| old.planes.layout.held.end(axis) <= from).count();
@@ -128,7 +128,7 @@ impl KeptPlanes {
     /// Releases the planes before `plane`, and the segments of bricks before `brick`, which the scan has passed.
     pub(super) fn release_before(&self, plane: u64, brick: u64) {
         let (axis, mut released) = (self.order.axis(0), Vec::new());
-        let mut segments = self.lock();
+        let mut segments = self.segments.lock();
         segments.retain(|number, segment| {
             let passed = segment.chunks.iter().take_while(|chunk| chunk.planes.layout.held.end(axis) <= plane).count();
             released.extend(segment.chunks.drain(..passed));
@@ -140,7 +140,7 @@ impl KeptPlanes {
 
     /// Releases everything.
     pub(super) fn clear(&self) {
-        let dropped = std::mem::take(&mut *self.lock());
+        let dropped = std::mem::take(&mut *self.segments.lock());
         self.bytes.fetch_sub(dropped.values().map(|segment| chunk_bytes(&segment.chunks)).sum(), Ordering::Relaxed);
         drop(dropped);
         // the scan keeps whole bricks from now on, which come from other size classes of the allocator
@@ -156,7 +156,7 @@ impl KeptPlanes {
             return;
         }
         let (axis, mut released) = (self.order.axis(0), Vec::new());
-        let mut segments = self.lock();
+        let mut segments = self.segments.lock();
         let ends = |(number, segment): (&u64, &Segment)| {
             let numbered = |chunk: &Chunk| (chunk.planes.layout.held.start[axis], *number);
             segment.chunks.iter().map(numbered).collect::<Vec<_>>()
@@ -179,10 +179,6 @@ impl KeptPlanes {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Segment>> {
-        self.segments.lock()
     }
 }
 
