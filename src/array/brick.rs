@@ -312,8 +312,8 @@ impl Access {
         ranges.is_empty() || self.array.source().will_need(&ranges, awaited)
     }
 
-    /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is wrong
-    /// with the brick is told to who reads it.
+    /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is
+    /// wrong with the brick is told to who reads it.
     fn stored_range(&self, at: &Dims, region: &Region) -> Option<(ObjectName, Range<u64>)> {
         if self.is_in_memory(at, region) {
             return None;

@@ -204,8 +204,9 @@ impl BrickCache {
         drop(evicted);
     }
 
-    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `page_cached` means that what
-    /// was read of them is in the kernel's page cache, too: they stay no longer than they are likely to be used again.
+    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `page_cached` means that
+    /// what was read of them is in the kernel's page cache, too: they stay no longer than they are likely to be used
+    /// again.
     pub(super) fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>, page_cached: bool) {
         let mut state = self.state.lock();
         for key in keys.rev() {
@@ -280,7 +281,7 @@ impl State {
             if let Some(found) = self.scan.get_mut(&key) {
                 found.passed = false;
             } else if let Some(brick) = self.shared.remove(&key) {
-                self.ghosts.record_reused(brick.bytes.capacity());
+                self.ghosts.pay(brick.bytes.capacity());
                 evicted.extend(self.insert_for_scan(key, brick));
             }
         }

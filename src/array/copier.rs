@@ -84,8 +84,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies pieces, except for those of plain bricks, which [`Copier::finish`] copies together, and those that have to
-    /// be waited for, which are pending afterwards.
+    /// Copies pieces, except for those of plain bricks, which [`Copier::finish`] copies together, and those that have
+    /// to be waited for, which are pending afterwards.
     pub(super) fn copy(&mut self, pieces: &[Piece], out: &mut Rows<'_>) -> Result<(), ReadError> {
         let mut rest = pieces;
         let mut first_whole = None;

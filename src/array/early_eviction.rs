@@ -3,8 +3,8 @@
 //! The kernel's page cache holds what a scan has read. So the bricks behind it are evicted long before the cache is
 //! full, and their memory goes to the next bricks: a brick that is decoded into memory which nobody has touched before
 //! costs a page fault for every page. A reader that comes back, in another direction say, decodes such bricks again. So
-//! the keys of evicted bricks are kept as *ghosts*: every ghost that is decoded again pays for several bricks that stay,
-//! and each of those for another one when it is used again.
+//! the keys of evicted bricks are kept as *ghosts*: every ghost that is decoded again pays for several bricks that
+//! stay, and each of those for another one when it is used again.
 
 use std::collections::VecDeque;
 
@@ -74,12 +74,8 @@ impl GhostList {
         }
     }
 
-    /// Records that a scan comes to a brick of `bytes` bytes that had stayed.
-    pub(super) fn record_reused(&mut self, bytes: usize) {
-        self.pay(bytes);
-    }
-
-    fn pay(&mut self, bytes: usize) {
+    /// Lets bricks of `bytes` bytes stay: as many as a scan uses again of those that had stayed.
+    pub(super) fn pay(&mut self, bytes: usize) {
         self.credit = self.credit.saturating_add(bytes).min(self.capacity);
     }
 }

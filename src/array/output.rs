@@ -35,8 +35,8 @@ impl<'a> Rows<'a> {
     pub(super) fn row(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at <= self.len && len <= self.len - at, "{len} bytes at {at} of {}", self.len);
         // SAFETY: the bytes are within the memory, which is initialised and lives as long as `self`. Nobody else has a
-        // reference to them: of this value `&mut self` makes sure, and other threads have values of the same memory only
-        // by `Work::claim`, for pieces of other bytes.
+        // reference to them: of this value `&mut self` makes sure, and other threads have values of the same memory
+        // only by `Work::claim`, for pieces of other bytes.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) }
     }
 

@@ -19,8 +19,9 @@ const MAX_GAP: usize = 4 << 10;
 const MAX_READ: usize = 256 << 10;
 /// The read amplification (bytes read for each byte wanted) from which on parts of a plain brick are not worth reading.
 pub(super) const MAX_AMPLIFICATION: usize = 4;
-/// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured on Zen 4: rows of 32
-/// to 256 bytes take three quarters of the processor time then. (A Xeon was faster with rows of 32 bytes brick by brick.)
+/// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured on Zen 4: rows of
+/// 32 to 256 bytes take three quarters of the processor time then. (A Xeon was faster with rows of 32 bytes brick by
+/// brick.)
 const MIN_INTERLEAVED_ROW: usize = 32;
 /// Lists of more pieces than this are not kept for the next request.
 const MAX_KEPT: usize = 1024;
@@ -81,8 +82,8 @@ impl PlainPieces {
         self.source_bytes = 0;
     }
 
-    /// Copies all pieces. Fails at the first one that cannot be read; with [`Blocking::No`] also at the first that has to be
-    /// waited for, with [`SourceError::WouldBlock`].
+    /// Copies all pieces. Fails at the first one that cannot be read; with [`Blocking::No`] also at the first that has
+    /// to be waited for, with [`SourceError::WouldBlock`].
     pub(super) fn copy(&mut self, array: &dyn Array, blocking: Blocking, out: &mut Rows<'_>) -> Result<(), Failure> {
         let (source, batch, now) = (array.source(), &self.batch, CoarseInstant::now());
         let mut copying = Copying { batch, blocking, now, out, source_bytes: 0, done: 0 };

@@ -79,8 +79,8 @@ impl KeptPlanes {
         self.segments.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
-    /// Keeps the planes `kept` of a brick, as far as `whole` holds them; `read` is the part of them that was just read. A
-    /// sample has `size` bytes.
+    /// Keeps the planes `kept` of a brick, as far as `whole` holds them; `read` is the part of them that was just read.
+    /// A sample has `size` bytes.
     pub(super) fn put(
         &self,
         brick: u64,
@@ -235,9 +235,8 @@ impl SegmentPlan {
     /// Returns the planes of the first segment of the layer's brick number `n`.
     pub(super) fn first(&self, n: u64) -> u64 {
         // neighbours get different lengths, so that the segments that end in one plane are spread over the plane
-        let share = |of: u64| (u128::from(n) * u128::from(of) / u128::from(self.bricks.max(1))) as u64;
-        let next = |of: u64| (u128::from(n + 1) * u128::from(of) / u128::from(self.bricks.max(1))) as u64;
-        if next(self.whole) > share(self.whole) {
+        let whole_before = |n: u64| u128::from(n) * u128::from(self.whole) / u128::from(self.bricks.max(1));
+        if whole_before(n + 1) > whole_before(n) {
             return self.longest;
         }
         let (least, most) = self.first;

@@ -27,8 +27,8 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    /// Has a worker make the pages of the next bricks, within the room that the cache has, once nobody has decoded for a
-    /// while, and for as long as nobody does.
+    /// Has a worker make the pages of the next bricks, within the room that the cache has, once nobody has decoded for
+    /// a while, and for as long as nobody does.
     pub(super) fn prefault(self: &Arc<Self>) {
         let wants = self.buffers.wants_prefaulted(self.cache.room());
         if !wants || self.prefaulting.swap(true, Ordering::Relaxed) {

@@ -2,8 +2,8 @@
 //!
 //! The scans in the same layer of bricks form a group, and all groups get equal shares. A group whose layer fits its
 //! share keeps whole bricks, which all of its scans use; in any other group each scan keeps planes. A scan that has to
-//! give up whole bricks extracts planes of them first, so that nothing is decoded again. Shares change no more often than
-//! scans enter layers.
+//! give up whole bricks extracts planes of them first, so that nothing is decoded again. Shares change no more often
+//! than scans enter layers.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -212,8 +212,8 @@ impl CacheShares {
     }
 }
 
-/// A scan that no longer keeps whole bricks, and extracts planes of those that are still cached, before the cache evicts
-/// them.
+/// A scan that no longer keeps whole bricks, and extracts planes of those that are still cached, before the cache
+/// evicts them.
 pub(super) struct Handover {
     access: Access,
     layer: u64,

@@ -47,6 +47,26 @@ impl Attributes {
     }
 }
 
+/// The names of a file's extended attributes, and the value of each for the array that the file shows and the name of
+/// the dataset's format.
+const ATTRIBUTES: [(&str, fn(&ShownArray, &str) -> String); 4] = [
+    // samples along each axis, slowest first: `512,512,1024`
+    ("user.volfs.shape", |shown, _| shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
+    // NumPy's name of the sample type
+    ("user.volfs.dtype", |shown, _| shown.dtype.name().to_owned()),
+    ("user.volfs.order", |_, _| "C".to_owned()),
+    ("user.volfs.format", |_, format| format.to_owned()),
+];
+
+/// Everybody may read.
+const FILE: u32 = 0o444;
+const FOLDER: u32 = 0o555;
+/// How long a request waits until the source has told who may enter the root. One that hangs must not keep anybody from
+/// `.volfs`.
+const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The number of the bulkhead of looks at the root.
+const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
+
 impl Volfs {
     /// Finds `name` in a folder.
     pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, blocking: Blocking) -> Result<Attributes, FsError> {
@@ -140,29 +160,7 @@ impl Volfs {
         let permissions = self.permissions(resolved);
         Ok(Attributes { ino, size, folder, modified, changed, permissions, volatile: resolved.is_volatile() })
     }
-}
 
-/// The names of a file's extended attributes, and the value of each for the array that the file shows and the name of
-/// the dataset's format.
-const ATTRIBUTES: [(&str, fn(&ShownArray, &str) -> String); 4] = [
-    // samples along each axis, slowest first: `512,512,1024`
-    ("user.volfs.shape", |shown, _| shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
-    // NumPy's name of the sample type
-    ("user.volfs.dtype", |shown, _| shown.dtype.name().to_owned()),
-    ("user.volfs.order", |_, _| "C".to_owned()),
-    ("user.volfs.format", |_, format| format.to_owned()),
-];
-
-/// Everybody may read.
-const FILE: u32 = 0o444;
-const FOLDER: u32 = 0o555;
-/// How long a request waits until the source has told who may enter the root. One that hangs must not keep anybody from
-/// `.volfs`.
-const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of the bulkhead of looks at the root.
-const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
-
-impl Volfs {
     /// Returns the permissions that a file or folder is shown with.
     pub(super) fn permissions(&self, resolved: &Resolved) -> Permissions {
         let shown = match resolved {

@@ -1,6 +1,6 @@
 //! The errors of the file system, and the errno of each: only this file decides which errno a client gets.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,24 +99,17 @@ impl ReadErrors {
         info: &ArrayInfo,
         error: &ReadError,
     ) -> FsError {
-        if let Some(layer) = layer {
-            self.log(source, layer, info, error);
-        }
-        if error.cause.is_out_of_memory() { FsError::NoMemory } else { FsError::Io }
-    }
-
-    fn log(&self, source: (&Arc<Catalog>, &Arc<Pool>), layer: &DatasetLayer, info: &ArrayInfo, error: &ReadError) {
+        let client_error = if error.cause.is_out_of_memory() { FsError::NoMemory } else { FsError::Io };
+        let Some(layer) = layer else { return client_error };
         let key = match &error.cause {
             FormatError::DamagedObject(_) | FormatError::Source(_) => {
-                let mut hasher = DefaultHasher::new();
-                error.cause.to_string().hash(&mut hasher);
-                hasher.finish()
+                BuildHasherDefault::<DefaultHasher>::default().hash_one(error.cause.to_string())
             }
             _ => info.grid.count().linear_of(&error.brick),
         };
         // not the array's number: a dataset that is opened again has other arrays
         let array = (&layer.open.path, layer.open.version, layer.layer, info.lod);
-        let Some(suppressed) = self.0.admit((array, key), Instant::now()) else { return };
+        let Some(suppressed) = self.0.admit((array, key), Instant::now()) else { return client_error };
         let name = layer.open.dataset.layers().get(layer.layer).map_or("", |layer| &layer.name);
         let line = format!("{}: layer {name}, lod {}, {error}", layer.open.path, info.lod);
         unless_source_is_gone(source, &error.cause, move || {
@@ -125,6 +118,7 @@ impl ReadErrors {
             }
             log::warn!("{line}");
         });
+        client_error
     }
 }
 

@@ -1,9 +1,9 @@
 //! The file system as plain methods of [`Volfs`], which know nothing of FUSE, mounts or signals: they can be driven and
 //! tested without a mount.
 //!
-//! Every method that may have to read the source takes a [`Blocking`](crate::source::Blocking). With `Blocking::No` it answers from
-//! memory or fails with [`FsError::WouldBlock`]; the caller then calls it again with `Blocking::Yes`, on a thread that may
-//! wait.
+//! Every method that may have to read the source takes a [`Blocking`](crate::source::Blocking). With `Blocking::No` it
+//! answers from memory or fails with [`FsError::WouldBlock`]; the caller then calls it again with `Blocking::Yes`, on a
+//! thread that may wait.
 
 mod attributes;
 mod error;

@@ -117,9 +117,7 @@ impl Volfs {
             readahead.cancel(file);
         }
     }
-}
 
-impl Volfs {
     /// Returns the current content of a file.
     pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
         match resolved {

@@ -57,8 +57,8 @@ impl Volfs {
                 let at_most = match has_open_files {
                     true => Some(SWEEP.saturating_sub(swept.elapsed())),
                     false if is_busy => Some(LOOK),
-                    // where no file is open none can be deleted: then the thread sleeps. Nobody tells it when a store is
-                    // read
+                    // where no file is open none can be deleted: then the thread sleeps. Nobody tells it when a store
+                    // is read
                     false => (is_store || idle_memory.is_awaited()).then_some(UNUSED),
                 };
                 let next = queue.next(at_most);
@@ -136,11 +136,8 @@ impl Volfs {
         if node.has_changed() {
             return file.outdated(ContentState::Stale, epoch);
         }
-        let content = self.resolve(file.ino, Blocking::Yes).and_then(|now| {
-            let layer = now.layer();
-            self.content(&now, Blocking::Yes).map(|content| (content, layer))
-        });
-        match content {
+        let now = self.resolve(file.ino, Blocking::Yes);
+        match now.and_then(|now| Ok((self.content(&now, Blocking::Yes)?, now.layer()))) {
             Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),
             Err(FsError::Io | FsError::NoMemory | FsError::Denied) => file.outdated(ContentState::Unknown, epoch),
             _ => file.outdated(ContentState::Stale, epoch),

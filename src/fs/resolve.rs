@@ -122,10 +122,7 @@ impl Volfs {
     /// Checks that the source of a file or folder has not changed, unless that was checked a moment ago.
     pub(super) fn check(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
         match resolved.node() {
-            Some(node) if node.parent.is_some() && !node.checked_lately() => match blocking {
-                Blocking::Yes => Ok(self.catalog.check_now(node)?),
-                Blocking::No => Err(FsError::WouldBlock),
-            },
+            Some(node) if node.parent.is_some() && !node.checked_lately() => self.check_now(resolved, blocking),
             _ => Ok(()),
         }
     }
@@ -184,14 +181,7 @@ impl Volfs {
         }
         Ok(self.catalog.find(folder, name)?.map(Resolved::Node))
     }
-}
 
-/// Returns the name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
-pub(crate) fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
-    if parent == ROOT && name == DOT_VOLFS { OsStr::new(DOT_VOLFS_OF_SOURCE) } else { name }
-}
-
-impl Volfs {
     /// Returns the path of a file of a dataset, relative to the root of the mount; `None` if the dataset is no longer
     /// open.
     pub(super) fn path(&self, ino: Ino) -> Option<PathBuf> {
@@ -203,6 +193,11 @@ impl Volfs {
         }
         Some(path_of(&node).join(names.iter().rev().collect::<PathBuf>()))
     }
+}
+
+/// Returns the name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
+pub(crate) fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
+    if parent == ROOT && name == DOT_VOLFS { OsStr::new(DOT_VOLFS_OF_SOURCE) } else { name }
 }
 
 /// Returns the path of a folder or dataset of the source, relative to the root of the mount.
