@@ -49,7 +49,7 @@ impl Attributes {
 
 /// The names of a file's extended attributes, and the value of each for the array that the file shows and the name of
 /// the dataset's format.
-const ATTRIBUTES: [(&str, fn(&ShownArray, &str) -> String); 4] = [
+const ATTRIBUTES: [(&str, ValueOf); 4] = [
     // samples along each axis, slowest first: `512,512,1024`
     ("user.volfs.shape", |shown, _| shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
     // NumPy's name of the sample type
@@ -57,6 +57,7 @@ const ATTRIBUTES: [(&str, fn(&ShownArray, &str) -> String); 4] = [
     ("user.volfs.order", |_, _| "C".to_owned()),
     ("user.volfs.format", |_, format| format.to_owned()),
 ];
+type ValueOf = fn(&ShownArray, &str) -> String;
 
 /// Everybody may read.
 const FILE: u32 = 0o444;
