@@ -27,7 +27,7 @@ FLOORS = [
     {"catalog", "array"},
     {"format"},
     {"source", "codec"},
-    {"volume", "memory", "pool", "counters", "logging", "sequential", "safe_open", "sync"},
+    {"volume", "memory", "pool", "counters", "logging", "safe_open", "sync"},
 ]
 # Beside the floors: what the programs in `examples` and the tests need.
 TOP = {"internals", "formats_tests", "test_support", "fuzz"}

@@ -41,7 +41,6 @@ mod memory;
 mod mount;
 mod pool;
 mod safe_open;
-mod sequential;
 #[cfg(feature = "serve")]
 mod serve;
 mod source;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, mpsc};
 use std::{panic, thread};
 
-use crate::array::{FileRange, ReadRequest, Reader, ScanDetector, Selection};
+use crate::array::{ReadRequest, Reader, Readers, Recorded, Selection};
 use crate::format::Array;
 use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
@@ -54,7 +54,7 @@ pub fn run(input: &[u8]) -> u64 {
     let Some(array) = array else { return 0 };
     let (axes, total) = (array.shape().len(), array.shape().product().expect("the samples can be counted"));
     let order = AxisPermutation::to_front(input.below(axes + 1).saturating_sub(1));
-    let scans = Arc::new(ScanDetector::default());
+    let file = Readers::new(array.info(), order);
     let array = Arc::new(array);
     let mut done = 0;
     let mut next = 0;
@@ -67,7 +67,7 @@ pub fn run(input: &[u8]) -> u64 {
                 let length = if kind == 3 { u64::from(input.u8()) } else { MOST.min(16 * u64::from(input.u8())) };
                 let range = start..start.saturating_add(length).min(total);
                 next = if range.end == total { 0 } else { range.end };
-                check_range(reader, &array, order, range, &scans);
+                check_range(reader, &array, order, range, &file);
             }
         }
         done += 1;
@@ -93,7 +93,7 @@ fn check_range(
     array: &Arc<Imagined>,
     order: AxisPermutation,
     samples: Range<u64>,
-    scans: &Arc<ScanDetector>,
+    file: &Readers,
 ) {
     let shape = order.permute_dims(&array.shape());
     let expected: Vec<u8> = samples
@@ -104,7 +104,7 @@ fn check_range(
     let (done, answer) = mpsc::channel();
     let (page_cached, ahead) = (samples.start.is_multiple_of(2), samples.start.is_multiple_of(3));
     let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
-    let from_file = Some(FileRange { scans: Arc::clone(scans), order, samples: samples.clone(), page_cached, ahead });
+    let from_file = Some(file.record(&samples, ahead, page_cached));
     let out = reader.buffers().try_take(expected.len()).expect("there is memory");
     reader.read(request(array, selections, from_file), out, move |read| {
         done.send(read.map(|bytes| bytes.to_vec())).expect("somebody waits");
@@ -133,7 +133,7 @@ fn check_box(reader: &Arc<Reader>, array: &Arc<Imagined>, region: Region) {
     assert!(read == expected, "the box {region:?} differs from the model");
 }
 
-fn request(array: &Arc<Imagined>, selections: Vec<Selection>, from_file: Option<FileRange>) -> ReadRequest {
+fn request(array: &Arc<Imagined>, selections: Vec<Selection>, from_file: Option<Recorded>) -> ReadRequest {
     let array = Arc::clone(array) as Arc<dyn Array>;
     ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file }
 }

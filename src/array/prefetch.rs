@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::brick::{Access, Purpose};
+use super::progress::REORDER_WINDOW;
 use super::resources::Resources;
-use super::scan::{BrickOrder, PrefetchOrder, REORDER_WINDOW, Retention, Scan, ScanState, brick_bytes};
+use super::scan::{BrickOrder, PrefetchOrder, Retention, Scan, ScanState, brick_bytes};
 use super::shares::{CacheShares, Handover};
 use crate::source::Blocking;
 use crate::sync::{Mutex, MutexGuard};
@@ -148,7 +149,7 @@ impl Prefetcher {
             let late = late.min((planes.end - planes.start) / 8).max(1);
             scan.planes.release_before(plane.saturating_sub(late), order.bricks(layer).start);
         }
-        let end_of_only_plane = scan.now().progress.end_of_only_plane(0, order.plane_samples(), order.size);
+        let end_of_only_plane = scan.now().progress.end_of_only_plane(order.plane_samples(), order.size);
         Some(Position { brick: order.brick_of(sample), plane, layer, end_of_only_plane })
     }
 
@@ -212,7 +213,7 @@ fn stored_bytes(access: &Access, cost: u64) -> u64 {
 /// Decides how far to prefetch for a scan.
 fn steps(access: &Access, scan: &Scan, position: &Position) -> Option<Steps> {
     let (order, now) = (&scan.bricks, scan.now());
-    let (bricks, row, at) = (order.layer_bricks(), order.row_bricks(), now.progress.next());
+    let (bricks, row, at) = (order.layer_bricks(), order.row_bricks(), now.progress.next);
     let &Position { brick, plane, layer, end_of_only_plane } = position;
     let planes = order.planes(layer);
     // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
@@ -260,13 +261,13 @@ fn steps(access: &Access, scan: &Scan, position: &Position) -> Option<Steps> {
 /// one if the scan comes from the layer before. In the layer that it begins with it has to read some of it before, since
 /// many readers want a few planes only; what was read ahead of it does not count. `None` if it has not.
 fn first_plane_ahead(order: &BrickOrder, now: &ScanState, planes: &Range<u64>) -> Option<u64> {
-    if order.plane_of(now.progress.next().saturating_sub(now.progress.length())) < planes.start {
+    if order.plane_of(now.progress.first) < planes.start {
         return Some(planes.start);
     }
     let depth = planes.end - planes.start;
     let enough = NEXT_LAYER_AFTER.div_ceil(order.plane_samples().saturating_mul(order.size).max(1));
     let begin = planes.start + enough.max(depth / 8).min(depth / 2);
-    (order.plane_of(now.own_position) >= begin).then_some(begin)
+    (order.plane_of(now.progress.own) >= begin).then_some(begin)
 }
 
 /// Prefetches bricks of a scan one after another, until there are no more to prefetch.

@@ -11,9 +11,10 @@ use super::cache::BrickCache;
 use super::copier::{Copied, Copier, ReadError};
 use super::output::{Memory, Rows, Work, lend};
 use super::prefetch::{Prefetcher, workers};
+use super::readers::Recorded;
 use super::region::{Piece, Pieces, Selection, are_disjoint};
 use super::resources::{DecodeGate, Resources};
-use super::scan::{FileRange, brick_bytes};
+use super::scan::brick_bytes;
 use crate::counters::Counters;
 use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, BufferPool};
@@ -52,8 +53,8 @@ pub(crate) struct ReadRequest {
     pub(crate) bulkhead: Bulkhead,
     /// Counters that count the work for this read, besides those of all reads.
     pub(crate) counters: Option<Arc<Counters>>,
-    /// What of an open file is read, if a file shows the array.
-    pub(crate) from_file: Option<FileRange>,
+    /// The reader of an open file, if a file shows the array.
+    pub(crate) from_file: Option<Recorded>,
 }
 
 /// What reads are in progress just now: all of it is 0 when nothing is read.
@@ -134,8 +135,8 @@ impl Reader {
             let cause = FormatError::Internal(format!("samples beyond {shape:?} or {length} bytes were to be read"));
             return done(memory, Err(ReadError::new(None, cause)));
         }
-        let scan = from_file.as_ref().and_then(|file| file.record(array.info()));
-        let is_other = scan.is_none() && from_file.as_ref().is_none_or(|file| !file.scans.has_scans());
+        let scan = from_file.as_ref().and_then(|file| file.scan.clone());
+        let is_other = scan.is_none() && from_file.is_none_or(|file| !file.has_scans);
         let access = Access { resources: Arc::clone(&self.resources), array, bulkhead, scan, counters };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
         let Copied { pending, has_decoded, is_unchecked } = match copied {
@@ -153,8 +154,8 @@ impl Reader {
         // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
             self.prefetcher.prefetch(&access);
-            if let (true, Some(file)) = (has_decoded, from_file) {
-                file.scans.set_cache_is_tight(Prefetcher::is_cache_tight(&access));
+            if let (true, Some(scan)) = (has_decoded, &access.scan) {
+                scan.set_cache_is_tight(Prefetcher::is_cache_tight(&access));
             }
         }
     }

@@ -1,5 +1,4 @@
-//! Scans: sequential readers of an array. Tells the readers of one open file apart by their requests, and finds those
-//! that read in order.
+//! Scans: sequential readers of an array. What is kept and prefetched for each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,14 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::early_eviction::BrickKey;
 use super::planes::{KeptPlanes, SegmentPlan};
+use super::progress::Progress;
 use crate::memory::entry_weight;
-use crate::sequential::{Progress, StreamTable};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::volume::{ArrayId, ArrayInfo, AxisPermutation, BrickGrid, Dims, Region};
 
-/// The kernel's requests for one reader are out of order by no more than this many bytes.
-pub(super) const REORDER_WINDOW: u64 = 1 << 20;
 /// A reader that has read this many bytes in order is a scan; in an array of small planes a quarter of a plane is
 /// enough, or half of one that is smaller still: around the rows of a box in a memory map the kernel reads 32 KiB more.
 /// A reader of a box reads less before it jumps to the next plane of the box.
@@ -134,128 +131,32 @@ impl BrickOrder {
     }
 }
 
-/// A range of the samples that an open file shows.
-pub(crate) struct FileRange {
-    /// The readers of the open file: bricks are prefetched for those that are sequential.
-    pub(crate) scans: Arc<ScanDetector>,
-    /// The order of axes in the file.
-    pub(crate) order: AxisPermutation,
-    /// The numbers of the samples in that order.
-    pub(crate) samples: Range<u64>,
-    /// Whether the kernel keeps the samples in its page cache, so that nobody asks for them again in this order.
-    pub(crate) page_cached: bool,
-    /// Whether it is read ahead of the client that will want it.
-    pub(crate) ahead: bool,
-}
-
-/// The readers of one open file.
+/// What the readers of an open file share.
 #[derive(Default)]
-pub(crate) struct ScanDetector {
-    readers: StreamTable<Arc<Scan>>,
+pub(super) struct Shared {
     /// How many of them have ever been sequential.
-    sequential: Arc<AtomicUsize>,
+    sequential: AtomicUsize,
     /// Decoded bricks are evicted soon after a scan has passed them.
     cache_is_tight: AtomicBool,
 }
 
-impl ScanDetector {
-    /// Whether requests that come far out of order would find their bricks evicted, and decode them again.
-    pub(crate) fn cache_is_tight(&self) -> bool {
-        self.cache_is_tight.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_cache_is_tight(&self, tight: bool) {
-        self.cache_is_tight.store(tight, Ordering::Relaxed);
-    }
-
-    /// Records that a reader has reached a sample that was read ahead of it.
-    pub(crate) fn record_position(&self, sample: u64) {
-        self.readers.any(|reader| {
-            reader.update(|state| {
-                let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
-                state.own_position = if is_ahead { sample + 1 } else { state.own_position };
-                is_ahead
-            })
-        });
-    }
-
-    /// Returns the prefetches in flight for all readers.
-    #[cfg(all(test, feature = "shuttle"))]
-    pub(crate) fn prefetches_in_flight(&self) -> usize {
-        let mut sum = 0;
-        self.readers.any(|reader| {
-            sum += reader.now().in_flight;
-            false
-        });
-        sum
-    }
-
-    /// Whether any of the readers scans many planes.
-    pub(super) fn has_scans(&self) -> bool {
-        self.readers.any(|reader| reader.continues_to_next_plane() && reader.now().was_sequential)
-    }
-}
-
-impl FileRange {
-    /// Records a request for this range; returns the scan that it belongs to, if it belongs to one.
-    pub(super) fn record(&self, info: &ArrayInfo) -> Option<Arc<Scan>> {
-        let (size, samples) = (info.dtype.size() as u64, &self.samples);
-        let plane = self.order.permute_dims(&info.shape()).strides(1)[0];
-        // the rows of a box in the next plane belong to the same reader
-        let (back, forward) = (REORDER_WINDOW / size, (REORDER_WINDOW / size).max(2 * plane));
-        // how far the request is from the reader's position, if it may be the reader's. One that is a plane before the
-        // reader's first sample is another reader's, or that of one which goes backwards
-        let distance = |reader: &Arc<Scan>| {
-            let progress = reader.now().progress;
-            let (first, next) = (progress.first(), progress.next());
-            let late = back.min((plane / 2).max((samples.end - samples.start) / 2));
-            let near = (next.saturating_sub(back)..=next.saturating_add(forward)).contains(&samples.start);
-            (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
-        };
-        let new = || {
-            let own_position = if self.ahead { samples.start } else { samples.end };
-            Arc::new(Scan::new(BrickOrder::new(info, self.order), samples, own_position, &self.scans.sequential))
-        };
-        let reader = self.scans.readers.find_or_insert(distance, |reader| Arc::clone(reader), new)?;
-        let threshold = (SEQUENTIAL_IN_SMALL_PLANE / size).min(plane / 2).max(plane / 4).min(SEQUENTIAL_AFTER / size);
-        let is_scan = reader.update(|state| {
-            if !self.ahead {
-                state.own_position = state.own_position.max(samples.end);
-            }
-            state.last_request = Instant::now();
-            state.is_sequential = state.progress.advance(samples, threshold);
-            state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
-            if state.is_sequential && !state.was_sequential {
-                state.was_sequential = true;
-                reader.sequential_readers.fetch_add(1, Ordering::Relaxed);
-            }
-            state.page_cached = self.page_cached;
-            state.was_sequential
-        });
-        is_scan.then_some(reader)
-    }
-}
-
 /// One reader of an open file; a scan if it is sequential.
-pub(super) struct Scan {
-    pub(super) bricks: BrickOrder,
+pub(crate) struct Scan {
+    pub(super) bricks: Arc<BrickOrder>,
     /// The planes that it keeps if a layer of bricks does not fit the cache.
     pub(super) planes: KeptPlanes,
     state: Mutex<ScanState>,
-    /// How many readers of the open file have ever been sequential.
-    sequential_readers: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
 }
 
 /// How far a reader has come, and what is kept and prefetched for it.
 #[derive(Clone, Copy)]
 pub(super) struct ScanState {
     pub(super) progress: Progress,
-    /// One past the last sample that the reader itself has asked for: others are read ahead of it.
-    pub(super) own_position: u64,
     /// It is sequential now.
     pub(super) is_sequential: bool,
     /// It is sequential now or was so at any time.
-    was_sequential: bool,
+    pub(super) was_sequential: bool,
     /// It has continued from one plane to the next in order.
     crosses_planes: bool,
     last_request: Instant,
@@ -301,10 +202,9 @@ pub(super) enum Retention {
 }
 
 impl Scan {
-    fn new(bricks: BrickOrder, samples: &Range<u64>, own_position: u64, sequential: &Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(bricks: &Arc<BrickOrder>, progress: Progress, shared: &Arc<Shared>) -> Self {
         let state = ScanState {
-            progress: Progress::new(samples),
-            own_position,
+            progress,
             is_sequential: false,
             was_sequential: false,
             crosses_planes: false,
@@ -320,8 +220,8 @@ impl Scan {
             requested: 0,
             in_flight: 0,
         };
-        let planes = KeptPlanes::new(bricks.axes);
-        Self { bricks, planes, state: Mutex::new(state), sequential_readers: Arc::clone(sequential) }
+        let (bricks, planes) = (Arc::clone(bricks), KeptPlanes::new(bricks.axes));
+        Self { bricks, planes, state: Mutex::new(state), shared: Arc::clone(shared) }
     }
 
     pub(super) fn now(&self) -> ScanState {
@@ -332,9 +232,39 @@ impl Scan {
         change(&mut self.state.lock())
     }
 
+    /// Records a read of this reader, or ahead of it. Returns whether it is, or was, sequential.
+    pub(super) fn record(&self, samples: &Range<u64>, ahead: bool, page_cached: bool) -> bool {
+        let (plane, size) = (self.bricks.plane_samples(), self.bricks.size);
+        let threshold = (SEQUENTIAL_IN_SMALL_PLANE / size).min(plane / 2).max(plane / 4).min(SEQUENTIAL_AFTER / size);
+        self.update(|state| {
+            state.last_request = Instant::now();
+            state.is_sequential = state.progress.record(samples, ahead, threshold);
+            state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
+            if state.is_sequential && !state.was_sequential {
+                state.was_sequential = true;
+                self.shared.sequential.fetch_add(1, Ordering::Relaxed);
+            }
+            state.page_cached = page_cached;
+            state.was_sequential
+        })
+    }
+
+    /// Decides what is read ahead of it: `request` gets how far it has come and the samples of a plane, and records
+    /// what it requests. In a tight cache it is nothing: reads far out of order would decode bricks again.
+    pub(crate) fn read_ahead<R>(&self, request: impl FnOnce(&mut Progress, u64) -> Option<R>) -> Option<R> {
+        if self.shared.cache_is_tight.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.update(|state| request(&mut state.progress, self.bricks.plane_samples()))
+    }
+
+    pub(super) fn set_cache_is_tight(&self, tight: bool) {
+        self.shared.cache_is_tight.store(tight, Ordering::Relaxed);
+    }
+
     /// Returns one past the last sample asked for.
     pub(super) fn position(&self) -> u64 {
-        self.now().progress.next()
+        self.now().progress.next
     }
 
     /// Returns the plane that it has come to.
@@ -345,13 +275,13 @@ impl Scan {
     /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
     /// file so far. A reader that goes backwards, or from one plane to any other, is a new reader in each plane.
     pub(super) fn continues_to_next_plane(&self) -> bool {
-        self.sequential_readers.load(Ordering::Relaxed) <= 1 || self.now().crosses_planes
+        self.shared.sequential.load(Ordering::Relaxed) <= 1 || self.now().crosses_planes
     }
 
     /// Whether it is likely to continue: it is not at the end of the array, and has had a request lately.
     pub(super) fn is_active(&self) -> bool {
         let (now, end) = (self.now(), self.bricks.shape.product().unwrap_or(u64::MAX));
-        self.continues_to_next_plane() && now.progress.next() < end && now.last_request.elapsed() < STOPPED_AFTER
+        self.continues_to_next_plane() && now.progress.next < end && now.last_request.elapsed() < STOPPED_AFTER
     }
 
     /// Stops the scan: nothing is kept for it any more. If it continues after all, it enters its layer again.
@@ -423,69 +353,10 @@ mod tests {
         ArrayInfo::new(Dtype::UInt8, BrickGrid::aligned(shape, brick_shape), brick_shape)
     }
 
-    /// The readers of an open file.
-    #[derive(Default)]
-    struct File(Arc<ScanDetector>);
-
-    impl File {
-        fn read(&self, samples: Range<u64>, ahead: bool) -> Option<Arc<Scan>> {
-            let (scans, order) = (Arc::clone(&self.0), AxisPermutation::IDENTITY);
-            FileRange { scans, order, samples, page_cached: false, ahead }.record(&cube())
-        }
-    }
-
-    #[test]
-    fn sequential_requests_make_a_scan_and_others_do_not() {
-        // a plane has 256 KiB, so 128 KiB in order are enough
-        let file = File::default();
-        let window = |n: u64| n << 15..(n + 1) << 15;
-        // out of order by one window, as the kernel's threads deliver them
-        for n in [0, 2, 1] {
-            assert!(file.read(window(n), false).is_none());
-        }
-        for n in [3, 5, 4, 6, 7] {
-            assert!(file.read(window(n), false).is_some());
-        }
-        assert_eq!(file.read(window(8), false).unwrap().position(), 9 << 15);
-        // a second reader far away is another scan, and does not disturb the first
-        for n in 2500..2503 {
-            assert!(file.read(window(n), false).is_none());
-        }
-        assert!(file.read(window(2503), false).is_some());
-        assert_eq!(file.read(window(9), false).unwrap().position(), 10 << 15);
-        for n in 1..1000u64 {
-            let at = (n * 7_919_777) % (1 << 27);
-            assert!(file.read(at..at + 4096, false).is_none(), "{n}");
-        }
-    }
-
-    #[test]
-    fn what_is_read_ahead_of_a_reader_is_not_its_own() {
-        let file = File::default();
-        file.read(0..1 << 18, false);
-        let scan = file.read(1 << 18..1 << 21, true).unwrap();
-        assert_eq!((scan.position(), scan.now().own_position), (1 << 21, 1 << 18));
-        file.0.record_position(1 << 20);
-        file.0.record_position(1 << 22);
-        file.0.record_position(5);
-        assert_eq!(scan.now().own_position, (1 << 20) + 1);
-    }
-
-    #[test]
-    fn the_rows_of_a_box_are_no_scan() {
-        let file = File::default();
-        for plane in 0..100u64 {
-            for row in 0..100 {
-                let at = (plane << 18) + (row << 9);
-                assert!(file.read(at..at + 100, false).is_none(), "plane {plane}, row {row}");
-            }
-        }
-    }
-
     #[test]
     fn bricks_are_claimed_once_each_and_a_few_at_a_time() {
-        let order = BrickOrder::new(&cube(), AxisPermutation::IDENTITY);
-        let mut state = Scan::new(order, &(0..0), 0, &Arc::default()).now();
+        let order = Arc::new(BrickOrder::new(&cube(), AxisPermutation::IDENTITY));
+        let mut state = Scan::new(&order, Progress::new(&(0..0)), &Arc::default()).now();
         let mut claim = |target, most| state.claim(PrefetchOrder::Bricks, target, most);
         assert_eq!((claim(2, 4), claim(2, 4), claim(2, 4)), (Some(0), Some(1), None));
         assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::ino::Ino;
-use super::readahead::ReadaheadWindows;
 use super::status::DatasetCounters;
-use crate::array::ScanDetector;
+use crate::array::Readers;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::counters::Counters;
 use crate::sync::{Mutex, RwLock};
@@ -44,10 +43,8 @@ pub(crate) struct FileHandle {
     pub layer: Option<DatasetLayer>,
     /// What is counted of the dataset, if the file shows samples.
     pub dataset: Option<Arc<DatasetCounters>>,
-    /// The sequential readers of the file, for which bricks are prefetched.
-    pub scans: Arc<ScanDetector>,
-    /// The sequential readers of the file, for which pages are read ahead.
-    pub readahead_windows: ReadaheadWindows,
+    /// The readers of the file, if it shows an array.
+    pub readers: Option<Readers>,
     /// The path relative to the root of the mount, once it was needed.
     pub path: OnceLock<Option<PathBuf>>,
     /// Whether read-ahead was ever requested.
@@ -79,11 +76,10 @@ impl FileHandle {
     ) -> Self {
         Self {
             ino,
+            readers: content.array().map(|array| Readers::new(array.info(), content.order())),
             content,
             layer,
             dataset,
-            scans: Arc::default(),
-            readahead_windows: ReadaheadWindows::default(),
             path: OnceLock::new(),
             readahead_requested: AtomicBool::new(false),
             state: ContentState::Current,

@@ -1,6 +1,7 @@
 //! Reads of open files, and the read-ahead requests that follow from them.
 
 use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle, Handle};
 use super::ino::Ino;
-use super::readahead::{KernelRead, Readahead, is_marker, marker_before};
-use crate::array::{self, FileRange, ReadError, Selection};
+use super::readahead::{FileLayout, Readahead, is_marker, marker_before};
+use crate::array::{self, ReadError, Recorded, Selection};
 use crate::catalog::NodeKind;
 use crate::format::FormatError;
 use crate::logging::warn_seldom;
@@ -105,35 +106,26 @@ impl Volfs {
         read: ReadRequest,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
-        let length = u64::from(read.size).min(file.content.len().saturating_sub(read.offset));
-        match &file.content {
-            Content::Bytes(_) | Content::Computed(_) => {
-                let done = self.counted(&file, done);
-                self.read_content(file, read, false, move |read| done(as_bytes(&read)));
-            }
-            Content::Array(_) if readahead => self.read_for_readahead(file, read, done),
-            Content::Array(array) => {
-                let done = self.counted(&file, done);
-                if !read.cached || length == 0 {
-                    return self.read_content(file, read, false, move |read| done(as_bytes(&read)));
-                }
-                let (header, plane) = (array.header_bytes(), array.plane_bytes());
-                let kernel_read = KernelRead { offset: read.offset, length, file: array.len(), header, plane };
-                // before the reply: the client may close the file after it
-                self.request_readahead(&file, kernel_read);
-                let is_marker = is_marker(read.offset, length, page());
-                match is_marker
-                    .then(|| self.marker_pages.take((file.ino, array.array().info().id), read.offset))
-                    .flatten()
-                {
-                    Some(page) => {
-                        file.scans.record_position(array.sample_at(read.offset));
-                        done(Ok(&page));
-                    }
-                    None => self.read_content(file, read, false, move |read| done(as_bytes(&read))),
-                }
-            }
+        if readahead && matches!(file.content, Content::Array(_)) {
+            return self.read_for_readahead(file, read, done);
         }
+        let done = self.counted(&file, done);
+        match self.take_marker_page(&file, &read) {
+            Some(page) => done(Ok(&page)),
+            None => self.read_content(file, read, false, move |read| done(as_bytes(&read))),
+        }
+    }
+
+    /// Returns the marker page that a client asks for, if it is stored, and records that the client has come there.
+    fn take_marker_page(&self, file: &Arc<FileHandle>, read: &ReadRequest) -> Option<Box<[u8]>> {
+        let Content::Array(array) = &file.content else { return None };
+        if !read.cached || !is_marker(read.offset, read.size.into(), page()) {
+            return None;
+        }
+        let stored = self.marker_pages.take((file.ino, array.array().info().id), read.offset)?;
+        let samples = array.samples(&(read.offset..read.offset + page()));
+        self.record_read(file, &samples, (self.is_page_cached(read), false));
+        Some(stored)
     }
 
     /// Wraps `done` so that its bytes or its error are counted.
@@ -176,21 +168,31 @@ impl Volfs {
         });
     }
 
-    /// Requests that the pages after a read are read ahead, if its reader is sequential and few requests are in flight.
-    fn request_readahead(&self, file: &Arc<FileHandle>, read: KernelRead) {
-        let Some(readahead) = self.readahead.get() else { return };
+    /// Records a read of samples of the array that a file shows: `how` is whether the kernel keeps them in its page
+    /// cache, and whether they are read ahead of the client that will want them. If its reader is sequential and few
+    /// requests are in flight, requests that the pages after the read are read ahead. Comes before the reply, since the
+    /// client may close the file after it.
+    fn record_read(&self, file: &Arc<FileHandle>, samples: &Range<u64>, how: (bool, bool)) -> Option<Recorded> {
+        let (page_cached, ahead) = how;
+        let recorded = file.readers.as_ref()?.record(samples, ahead, page_cached);
+        let readahead = self.readahead.get().filter(|_| page_cached && !ahead);
+        let (Some(readahead), Some(reader), Content::Array(array)) = (readahead, &recorded.reader, &file.content)
+        else {
+            return Some(recorded);
+        };
         let few_in_flight = || {
             let (of_dataset, open) = self.handles.readahead_handles(file.ino.node());
             of_dataset < MAX_IN_FLIGHT_OF_DATASET
                 && readahead.in_flight().is_some_and(|requests| requests + open < MAX_IN_FLIGHT)
         };
-        // in a tight cache, reads far out of order would decode bricks again
-        let admit = || !file.scans.cache_is_tight() && few_in_flight();
-        let Some(bytes) = file.readahead_windows.next_request(read, admit) else { return };
-        if let Some(path) = file.path.get_or_init(|| self.path(file.ino)) {
+        let layout = FileLayout { file: array.len(), header: array.header_bytes(), sample: array.sample_size() };
+        if let Some(bytes) = reader.read_ahead(|progress, plane| layout.next_request(progress, plane, few_in_flight))
+            && let Some(path) = file.path.get_or_init(|| self.path(file.ino))
+        {
             self.handles.expect_readahead(file);
             readahead.request(file.ino, path, bytes);
         }
+        Some(recorded)
     }
 }
 
@@ -257,25 +259,19 @@ impl Volfs {
         }
     }
 
-    /// Reads samples for an open file. Returns their memory to `done`, from within this call if nothing has to be waited
-    /// for.
+    /// Reads samples for an open file; `how` as for [`Volfs::record_read`]. Returns their memory to `done`, from within
+    /// this call if nothing has to be waited for.
     fn read_samples(
         self: &Arc<Self>,
         file: &Arc<FileHandle>,
         samples: SampleRequest,
-        (page_cached, ahead): (bool, bool),
+        how: (bool, bool),
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, selections, range, memory } = samples;
         // readers of the file are sequential in the array that it shows, not in others
         let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
-        let from_file = range.filter(|_| is_shown).map(|(order, samples)| FileRange {
-            scans: Arc::clone(&file.scans),
-            order,
-            samples,
-            page_cached,
-            ahead,
-        });
+        let from_file = range.filter(|_| is_shown).and_then(|samples| self.record_read(file, &samples, how));
         let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
@@ -475,7 +471,6 @@ impl Volfs {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
-    use std::ops::Range;
     use std::path::Path;
     use std::path::PathBuf;
     use std::sync::mpsc;

@@ -9,7 +9,7 @@ use std::path::Path;
 use lru::LruCache;
 
 use super::ino::Ino;
-use crate::sequential::{Progress, StreamTable};
+use crate::array::Progress;
 use crate::sync::Mutex;
 use crate::volume::ArrayId;
 
@@ -37,94 +37,57 @@ const MIN_REQUEST: u64 = 256 << 10;
 /// plane.
 const SEQUENTIAL_AFTER: u64 = 256 << 10;
 
-/// The readers of one open file, and their windows.
-#[derive(Default)]
-pub(crate) struct ReadaheadWindows {
-    streams: StreamTable<Stream>,
-}
+/// The kernel reads whole pages, in whose middle a sample may begin.
+const PAGE: u64 = 4096;
 
-/// A read that the kernel asks for, and the shape of the file. All in bytes.
+/// Where a file has the samples of its array. All in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KernelRead {
-    /// Offset of the first byte.
-    pub offset: u64,
-    /// Length, not beyond the end of the file.
-    pub length: u64,
+pub(crate) struct FileLayout {
     /// Size of the file.
     pub file: u64,
     /// Size of the header, which comes before the array.
     pub header: u64,
-    /// Size of a plane of the array.
-    pub plane: u64,
+    /// Size of a sample.
+    pub sample: u64,
 }
 
-/// One reader of the file.
-struct Stream {
-    /// How far it has come. Kernel reads for other readers of the same pages count too.
-    progress: Progress,
-    /// One past the last byte for which read-ahead was requested.
-    requested: u64,
-}
-
-impl ReadaheadWindows {
-    /// Records a read. Returns the bytes to read ahead of its reader, if there are any and `admit` allows a request
-    /// now. Bytes that it does not allow are returned again by a later read.
-    pub(crate) fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
-        let advance = |stream: &mut Stream| {
-            let request = stream.advance(read)?;
-            admit().then(|| {
-                stream.requested = request.end;
-                request
-            })
-        };
-        let continues = |stream: &Stream| stream.is_continued_by(read.offset).then_some(());
-        self.streams.find_or_insert(continues, advance, || Stream::new(read)).flatten()
-    }
-}
-
-impl Stream {
-    fn new(read: KernelRead) -> Self {
-        Self { progress: Progress::new(&read.bytes()), requested: 0 }
+impl FileLayout {
+    /// Returns the bytes to read ahead of a reader that has come so far, if there are any and `admit` allows a request
+    /// now. Bytes that it does not allow are returned again by a later read. A plane has `plane` samples.
+    pub(crate) fn next_request(
+        &self,
+        progress: &mut Progress,
+        plane: u64,
+        admit: impl FnOnce() -> bool,
+    ) -> Option<Range<u64>> {
+        let bytes = self.window(progress, plane).filter(|_| admit())?;
+        progress.request(bytes.end.saturating_sub(self.header).div_ceil(self.sample));
+        Some(bytes)
     }
 
-    /// Whether a read at `offset` is likely to be this reader's. The kernel's reads are slightly out of order.
-    fn is_continued_by(&self, offset: u64) -> bool {
-        let next = self.progress.next();
-        (next.saturating_sub(2 * KERNEL_WINDOW)..=next.max(self.requested).saturating_add(KERNEL_WINDOW))
-            .contains(&offset)
-    }
-
-    /// Records a read of this reader. Returns the part of its window that was not requested yet.
-    fn advance(&mut self, read: KernelRead) -> Option<Range<u64>> {
-        // the reader need not ask for bytes that were requested ahead of it
-        let sequential = if self.requested >= self.progress.next() {
-            self.progress.advance_prefetched(&read.bytes(), SEQUENTIAL_AFTER)
-        } else {
-            self.progress.advance(&read.bytes(), SEQUENTIAL_AFTER)
-        };
-        if !sequential {
+    /// Returns the part of a reader's window that was not requested yet, if the reader is sequential.
+    fn window(&self, progress: &Progress, plane: u64) -> Option<Range<u64>> {
+        let offset = |sample: u64| self.header.saturating_add(sample.saturating_mul(self.sample));
+        let page_of = |sample| offset(sample) / PAGE * PAGE;
+        let next = page_of(progress.own);
+        let length = next.saturating_sub(page_of(progress.first));
+        if length < SEQUENTIAL_AFTER || !progress.is_in_order() {
             return None;
         }
-        let next = self.progress.next();
-        // the kernel itself may have asked for the next 128 KiB already
-        let from =
-            if self.requested > next { self.requested } else { (next + KERNEL_WINDOW).next_multiple_of(KERNEL_WINDOW) };
-        let limit = self.limit(read);
-        let window = self.progress.length().clamp(MIN_WINDOW, MAX_WINDOW);
+        // a reader that has not reached a second plane may want only this one
+        let end_of_plane = progress.end_of_only_plane(plane, self.sample);
+        let limit = end_of_plane.map_or(self.file, |end| offset(end).min(self.file));
+        let from = if progress.requested <= progress.own {
+            // the kernel itself may have asked for the next 128 KiB already
+            (next + KERNEL_WINDOW).next_multiple_of(KERNEL_WINDOW)
+        } else if offset(progress.requested) < limit {
+            page_of(progress.requested)
+        } else {
+            return None;
+        };
+        let window = length.clamp(MIN_WINDOW, MAX_WINDOW);
         let until = ((next + window) / KERNEL_WINDOW * KERNEL_WINDOW).min(from + MARKER_SPACING).min(limit);
         (until > from && (until - from >= MIN_REQUEST || until == limit)).then_some(from..until)
-    }
-
-    /// Returns the end of the file, or the end of the plane for a reader that has not reached a second plane and may
-    /// want only this one.
-    fn limit(&self, KernelRead { file, header, plane, .. }: KernelRead) -> u64 {
-        self.progress.end_of_only_plane(header, plane, 1).map_or(file, |end| end.min(file))
-    }
-}
-
-impl KernelRead {
-    fn bytes(&self) -> Range<u64> {
-        self.offset..self.offset + self.length
     }
 }
 
@@ -188,28 +151,23 @@ impl MarkerPages {
 }
 
 #[cfg(test)]
-mod readahead_window_tests {
+mod window_tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
-    use super::advice_ranges;
-
-    use super::marker_before;
     use super::*;
+    use crate::array::Readers;
+    use crate::volume::{ArrayInfo, AxisPermutation, BrickGrid, Dims, Dtype};
 
     const PLANE: u64 = 1 << 20;
-    /// The kernel's reads begin at multiples of this.
-    const PAGE: u64 = 4096;
 
     /// A client that reads a file, a kernel that asks for windows of the pages that it lacks, and a read-ahead process.
     struct Client {
-        windows: ReadaheadWindows,
+        readers: Readers,
+        layout: FileLayout,
         /// The file's pages in the page cache.
         pages: BTreeSet<u64>,
-        file: u64,
-        header: u64,
-        plane: u64,
         /// The number of reads that the kernel asks for on behalf of the client.
         reads: usize,
         requests: Vec<Range<u64>>,
@@ -217,10 +175,26 @@ mod readahead_window_tests {
         lost: usize,
     }
 
+    /// The readers of a file of an array of bytes.
+    fn readers(file: u64, plane: u64) -> Readers {
+        let (shape, bricks) = (Dims::from([file.div_ceil(plane), plane]), Dims::from([1, plane]));
+        let info = ArrayInfo::new(Dtype::UInt8, BrickGrid::aligned(shape, bricks), bricks);
+        Readers::new(&info, AxisPermutation::IDENTITY)
+    }
+
     impl Client {
         fn new(file: u64, plane: u64) -> Self {
-            let windows = ReadaheadWindows::default();
-            Self { windows, pages: BTreeSet::new(), file, header: 0, plane, reads: 0, requests: Vec::new(), lost: 0 }
+            let layout = FileLayout { file, header: 0, sample: 1 };
+            let readers = readers(file, plane);
+            Self { readers, layout, pages: BTreeSet::new(), reads: 0, requests: Vec::new(), lost: 0 }
+        }
+
+        /// Records a read of the kernel. Returns what is to be read ahead.
+        fn record(&self, bytes: Range<u64>, ahead: bool, admit: bool) -> Option<Range<u64>> {
+            let header = self.layout.header;
+            let samples = bytes.start.saturating_sub(header)..bytes.end.saturating_sub(header);
+            let reader = self.readers.record(&samples, ahead, true).reader.filter(|_| !ahead)?;
+            reader.read_ahead(|progress, plane| self.layout.next_request(progress, plane, || admit))
         }
 
         fn read(&mut self, bytes: Range<u64>) {
@@ -231,10 +205,9 @@ mod readahead_window_tests {
                 let window = page..page + KERNEL_WINDOW / PAGE;
                 let window = window.take_while(|page| !self.pages.contains(page)).count() as u64;
                 let offset = page * PAGE;
-                let length = (window * PAGE).min(self.file - offset);
+                let end = (offset + window * PAGE).min(self.layout.file);
                 self.reads += 1;
-                let read = KernelRead { offset, length, file: self.file, header: self.header, plane: self.plane };
-                let request = self.windows.next_request(read, || true);
+                let request = self.record(offset..end, false, true);
                 self.pages.extend(page..page + window);
                 if let Some(request) = request {
                     self.read_ahead(request);
@@ -243,7 +216,7 @@ mod readahead_window_tests {
         }
 
         fn read_ahead(&mut self, request: Range<u64>) {
-            assert!(request.start < request.end && request.end <= self.file, "{request:?}");
+            assert!(request.start < request.end && request.end <= self.layout.file, "{request:?}");
             assert!(request.end - request.start <= MARKER_SPACING, "{request:?}");
             self.requests.push(request.clone());
             if self.lost > 0 {
@@ -257,6 +230,8 @@ mod readahead_window_tests {
                 assert!(range.start.is_multiple_of(PAGE));
                 at = range.end;
                 self.pages.extend(range.start / PAGE..range.end.div_ceil(PAGE));
+                let marker = marker_before(range.start, PAGE);
+                self.record(marker.unwrap_or(range.start)..range.end, true, true);
             }
         }
 
@@ -285,11 +260,11 @@ mod readahead_window_tests {
     fn no_other_plane_is_read_ahead_of_a_reader_of_one_plane() {
         for (header, plane) in [(0, PLANE), (128, PLANE), (0, 256 << 10), (128, 2 << 20)] {
             let mut client = Client::new(64 << 20, plane);
-            client.header = header;
+            client.layout.header = header;
             let (begin, end) = (header + 5 * plane, header + 6 * plane);
             // by reads, or by faults of a map
             for begin in [begin, begin - KERNEL_WINDOW / 2] {
-                client.windows = ReadaheadWindows::default();
+                client.readers = readers(64 << 20, plane);
                 client.pages.clear();
                 client.reads = 0;
                 client.read(begin..end);
@@ -305,8 +280,7 @@ mod readahead_window_tests {
         let mut client = Client::new(64 << 20, PLANE);
         for n in 0..500u64 {
             let at = (n * 7_919_777) % (63 << 20) / PAGE * PAGE;
-            let read = KernelRead { offset: at, length: PAGE, file: client.file, header: 0, plane: client.plane };
-            assert_eq!(client.windows.next_request(read, || true), None);
+            assert_eq!(client.record(at..at + PAGE, false, true), None);
         }
         // the rows of a box
         for at in (0..60).map(|n| n * PLANE) {
@@ -327,11 +301,8 @@ mod readahead_window_tests {
 
     #[test]
     fn a_request_that_is_not_admitted_is_made_later() {
-        let windows = ReadaheadWindows::default();
-        let read = |n: u64, admit| {
-            let (offset, length) = (n * KERNEL_WINDOW, KERNEL_WINDOW);
-            windows.next_request(KernelRead { offset, length, file: 64 << 20, header: 0, plane: PLANE }, || admit)
-        };
+        let client = Client::new(64 << 20, PLANE);
+        let read = |n: u64, admit| client.record(n * KERNEL_WINDOW..(n + 1) * KERNEL_WINDOW, false, admit);
         assert_eq!((read(0, true), read(1, false)), (None, None));
         let request = read(2, true).unwrap();
         assert_eq!(request, 4 * KERNEL_WINDOW..PLANE);
@@ -357,8 +328,6 @@ mod readahead_window_tests {
 #[cfg(test)]
 mod marker_pages_tests {
     use super::*;
-
-    const PAGE: u64 = 4096;
 
     #[test]
     fn a_page_is_taken_once_and_memory_is_bounded() {

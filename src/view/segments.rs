@@ -172,7 +172,7 @@ impl ArrayFile {
     }
 
     /// Returns the bytes of one sample in the file.
-    fn sample_size(&self) -> u64 {
+    pub(crate) fn sample_size(&self) -> u64 {
         self.shown().dtype.size() as u64
     }
 
@@ -181,14 +181,11 @@ impl ArrayFile {
         self.header.len() as u64
     }
 
-    /// Returns the bytes of a plane: the samples at one index of the file's first axis.
-    pub(crate) fn plane_bytes(&self) -> u64 {
-        (self.tail_start() - self.header_bytes()) / self.shown().shape[0].max(1)
-    }
-
-    /// Returns the number of the sample at an offset of the file, in the order of the file.
-    pub(crate) fn sample_at(&self, offset: u64) -> u64 {
-        offset.saturating_sub(self.header_bytes()) / self.sample_size()
+    /// Returns the numbers of the samples that have some of these bytes, in the order of the file.
+    pub(crate) fn samples(&self, bytes: &Range<u64>) -> Range<u64> {
+        let (header, size) = (self.header_bytes(), self.sample_size());
+        let end = bytes.end.min(self.tail_start()).saturating_sub(header).div_ceil(size);
+        (bytes.start.saturating_sub(header) / size).min(end)..end
     }
 
     fn segment(&self, bytes: &Range<u64>) -> Segment {
@@ -200,7 +197,7 @@ impl ArrayFile {
             return Segment::Bytes(bytes.start, write(bytes.start - tail..bytes.end - tail).into());
         }
         let size = self.sample_size();
-        let samples = self.sample_at(bytes.start)..(bytes.end.min(tail) - header).div_ceil(size);
+        let samples = self.samples(bytes);
         let convert = self.float32.map(|scaling| -> Convert {
             let dtype = self.array.info().dtype;
             Box::new(move |stored, out| {
@@ -250,6 +247,14 @@ impl Content {
             Self::Bytes(_) => None,
             Self::Array(file) => Some(file.array()),
             Self::Computed(file) => Some(file.array()),
+        }
+    }
+
+    /// Returns the order of axes in which the file shows the array.
+    pub(crate) fn order(&self) -> AxisPermutation {
+        match self {
+            Self::Array(file) => file.order,
+            Self::Bytes(_) | Self::Computed(_) => AxisPermutation::IDENTITY,
         }
     }
 
@@ -317,7 +322,7 @@ pub(crate) struct SampleRequest {
     pub selections: Vec<Selection>,
     /// The numbers of the samples in the order in which the file shows the array, from the first to the last, if they
     /// are parts of one range.
-    pub range: Option<(AxisPermutation, Range<u64>)>,
+    pub range: Option<Range<u64>>,
     /// Where they go. It is given back with [`FileRead::step`].
     pub memory: Buffer,
 }
@@ -437,7 +442,7 @@ impl FileRead {
                 (Which::Range(..), Which::Box { .. }) => {}
             }
         }
-        Ok(SampleRequest { selections, range: range_of(&self.reading), memory, array })
+        Ok(SampleRequest { selections, range: range_of(&self.reading).map(|(_, range)| range), memory, array })
     }
 
     /// Makes the bytes of segments whose samples have been read.
@@ -683,7 +688,6 @@ mod tests {
                     bytes.map(|n| n as u8).collect()
                 });
             }
-            prop_assert_eq!(file.plane_bytes(), if float { 168 } else { 84 });
             let behind: Vec<u8> = (0..tail).map(|n| n as u8).collect();
             let whole = [header, body, behind].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);

@@ -13,7 +13,7 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::{FileRange, ReadError, ReadRequest, Reader, ScanDetector, Selection};
+use super::{ReadError, ReadRequest, Reader, Readers, Recorded, Selection};
 use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
 use crate::memory::BufferPool;
@@ -232,7 +232,7 @@ fn read_selections(
     reader: &Arc<Reader>,
     array: Arc<dyn Array>,
     selections: Vec<Selection>,
-    from_file: Option<FileRange>,
+    from_file: Option<Recorded>,
     bytes: usize,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
@@ -248,21 +248,26 @@ fn read_permuted(
     array: &Arc<MixedArray>,
     order: AxisPermutation,
     samples: Range<u64>,
-    scans: Option<&Arc<ScanDetector>>,
+    file: Option<&Readers>,
 ) -> Result<Vec<u8>, ReadError> {
     let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
-    let (bytes, page_cached) = ((samples.end - samples.start) as usize * SIZE, array.page_cached);
-    let from_file = scans.cloned().map(|scans| FileRange { scans, order, samples, page_cached, ahead: false });
+    let bytes = (samples.end - samples.start) as usize * SIZE;
+    let from_file = file.map(|file| file.record(&samples, false, array.page_cached));
     read_selections(reader, Arc::clone(array) as _, selections, from_file, bytes)
+}
+
+/// The readers of an open file that shows the array in its own order.
+fn open(array: &Arc<MixedArray>) -> Arc<Readers> {
+    Arc::new(Readers::new(array.info(), AxisPermutation::IDENTITY))
 }
 
 fn read_with(
     reader: &Arc<Reader>,
     array: &Arc<MixedArray>,
     samples: Range<u64>,
-    scans: Option<&Arc<ScanDetector>>,
+    file: Option<&Readers>,
 ) -> Result<Vec<u8>, ReadError> {
-    read_permuted(reader, array, AxisPermutation::IDENTITY, samples, scans)
+    read_permuted(reader, array, AxisPermutation::IDENTITY, samples, file)
 }
 
 fn read(reader: &Arc<Reader>, array: &Arc<MixedArray>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
@@ -539,14 +544,14 @@ proptest! {
         array.page_cached = page_cached;
         let (reader, array) = (reader_with(cache, &Arc::default()), Arc::new(array));
         let wholes: Vec<Vec<u8>> = (0..shape.len()).map(|axis| array.whole_by(axis)).collect();
-        let scans: Vec<Arc<ScanDetector>> = (0..shape.len()).map(|_| Arc::default()).collect();
+        let files: Vec<Readers> = (0..shape.len()).map(|axis| Readers::new(array.info(), by(axis))).collect();
         // all permutations share the cache
         for (axis, a, b) in ranges {
             let axis = axis % shape.len();
             let n = (wholes[axis].len() / 2) as f64;
             let range = (n * a.min(b)) as u64..(n * a.max(b)).ceil() as u64;
             let expected = &wholes[axis][range.start as usize * 2..range.end as usize * 2];
-            let got = read_permuted(&reader, &array, by(axis), range, scanned.then_some(&scans[axis])).unwrap();
+            let got = read_permuted(&reader, &array, by(axis), range, scanned.then_some(&files[axis])).unwrap();
             prop_assert_eq!(got, expected);
         }
     }
@@ -708,17 +713,17 @@ proptest! {
         let array = Arc::new(if all_coded { array.all_coded() } else { array });
         let (whole, reader) = (array.whole(), reader_with(cache, &Arc::default()));
         let (samples, plane) = (shape.iter().product::<u64>(), shape[1..].iter().product::<u64>());
-        let one_file: Arc<ScanDetector> = Arc::default();
+        let one_file = open(&array);
         thread::scope(|scope| {
             for (order, window, from, own) in readers {
-                let scans = if own { Arc::default() } else { Arc::clone(&one_file) };
+                let file = if own { open(&array) } else { Arc::clone(&one_file) };
                 let (array, whole, reader) = (&array, &whole, &reader);
                 scope.spawn(move || {
                     // at most a hundred requests for each pass
                     let window = window.max(samples / 100);
                     for range in requests(order, samples, plane, window, from) {
                         let expected = &whole[2 * range.start as usize..2 * range.end as usize];
-                        let got = read_with(reader, array, range.clone(), Some(&scans)).unwrap();
+                        let got = read_with(reader, array, range.clone(), Some(&file)).unwrap();
                         assert!(got == expected, "{range:?}");
                     }
                 });

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 
-use super::{MixedArray, by, read_permuted, read_with, reader_with};
-use crate::array::{Reader, ScanDetector};
+use super::{MixedArray, by, open, read_permuted, read_with, reader_with};
+use crate::array::{Reader, Readers};
 use crate::counters::Counters;
+use crate::format::Array;
 use crate::volume::AxisPermutation;
 
 const BRICK: usize = 64 * 8 * 8 * 2;
@@ -20,12 +21,12 @@ fn coded() -> Arc<MixedArray> {
 
 /// Reads the whole array in order. Returns the number of decodes for each brick.
 fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, counters: &Counters, window: usize) -> f64 {
-    let (whole, scans) = (array.whole(), Arc::new(ScanDetector::default()));
+    let (whole, file) = (array.whole(), open(array));
     let before = counters.bricks_decoded.get();
     for start in (0..whole.len()).step_by(window) {
         let end = (start + window).min(whole.len());
         let samples = start as u64 / 2..end as u64 / 2;
-        assert!(read_with(reader, array, samples, Some(&scans)).unwrap() == whole[start..end], "at {start}");
+        assert!(read_with(reader, array, samples, Some(&file)).unwrap() == whole[start..end], "at {start}");
     }
     (counters.bricks_decoded.get() - before) as f64 / 192.0
 }
@@ -109,12 +110,12 @@ fn decodes(array: &Arc<MixedArray>, cache: usize, bricks: u64, readers: &[Vec<Ra
 fn decodes_of(array: &Arc<MixedArray>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
     let counters: Arc<Counters> = Arc::default();
     let reader = reader_with(cache, &counters);
-    let scans: Vec<Arc<ScanDetector>> = readers.iter().map(|_| Arc::default()).collect();
+    let files: Vec<_> = readers.iter().map(|_| open(array)).collect();
     for n in 0..readers.iter().map(Vec::len).max().unwrap() {
-        for (ranges, scans) in readers.iter().zip(&scans) {
+        for (ranges, file) in readers.iter().zip(&files) {
             let Some(range) = ranges.get(n).filter(|range| !range.is_empty()) else { continue };
             let expected = &whole[2 * range.start as usize..2 * range.end as usize];
-            assert!(read_with(&reader, array, range.clone(), Some(scans)).unwrap() == expected, "at {range:?}");
+            assert!(read_with(&reader, array, range.clone(), Some(file)).unwrap() == expected, "at {range:?}");
         }
     }
     counters.bricks_decoded.get() as f64 / bricks as f64
@@ -173,7 +174,7 @@ fn scan_beside_a_reader() -> f64 {
     let reader = reader_with(2 * LAYER, &counters);
     // bricks for a third of the cache, which one reader reads all the time, each in its last plane
     let hot: Vec<u64> = (0..40).map(|n| ((n / 8 % 8) * 8 * 64 + n % 8 * 8) + (63 + n / 40 * 64) * 4096).collect();
-    let (to_scan, scans) = (planes(0..192), Arc::new(ScanDetector::default()));
+    let (to_scan, file) = (planes(0..192), open(&scanned));
     let at_random = |n: usize| {
         let start = hot[n * 7 % hot.len()];
         read_with(&reader, &other, start..start + 4, None).unwrap();
@@ -181,7 +182,7 @@ fn scan_beside_a_reader() -> f64 {
     (0..400).for_each(at_random);
     for (n, range) in to_scan.into_iter().enumerate() {
         at_random(n);
-        read_with(&reader, &scanned, range, Some(&scans)).unwrap();
+        read_with(&reader, &scanned, range, Some(&file)).unwrap();
     }
     counters.bricks_decoded.get() as f64
 }
@@ -217,12 +218,12 @@ fn scans_and_random_readers_of_a_tiny_cache_get_the_right_bytes() {
         for thread in 0..3u64 {
             let (whole, array, reader) = (&whole, &array, &reader);
             scope.spawn(move || {
-                let scans = Arc::new(ScanDetector::default());
+                let file = open(array);
                 for n in 0..400u64 {
                     let start = (n * 7919 + thread * 104_729) % 780_000;
                     let samples = start..start + (n * 131) % 5000;
                     let expected = &whole[2 * samples.start as usize..2 * samples.end as usize];
-                    assert!(read_with(reader, array, samples, Some(&scans)).unwrap() == expected);
+                    assert!(read_with(reader, array, samples, Some(&file)).unwrap() == expected);
                 }
             });
         }
@@ -288,11 +289,11 @@ mod permuted {
 
     /// Reads the whole array in order.
     fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, axis: usize, window: usize) {
-        let (whole, scans) = (array.whole_by(axis), Arc::default());
+        let (whole, file) = (array.whole_by(axis), Readers::new(array.info(), by(axis)));
         for start in (0..whole.len()).step_by(window) {
             let end = (start + window).min(whole.len());
             let samples = start as u64 / 2..end as u64 / 2;
-            let got = read_permuted(reader, array, by(axis), samples, Some(&scans)).unwrap();
+            let got = read_permuted(reader, array, by(axis), samples, Some(&file)).unwrap();
             assert!(got == whole[start..end], "axis {axis} at {start}");
         }
     }
@@ -399,12 +400,12 @@ mod passed {
         counters: &Counters,
         order: AxisPermutation,
     ) -> (f64, usize) {
-        let scans = Arc::new(ScanDetector::default());
+        let file = Readers::new(array.info(), order);
         let (before, samples) = (counters.bricks_decoded.get(), (LAYERS * LAYER / 2) as u64);
         let mut held = 0;
         for start in (0..samples).step_by(8192) {
             let range = start..(start + 8192).min(samples);
-            assert!(read_permuted(reader, array, order, range, Some(&scans)).is_ok());
+            assert!(read_permuted(reader, array, order, range, Some(&file)).is_ok());
             held = held.max(reader.bytes_held());
         }
         ((counters.bricks_decoded.get() - before) as f64 / (16 * LAYERS) as f64, held)

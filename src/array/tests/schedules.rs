@@ -13,7 +13,7 @@ use shuttle::{Config, FailurePersistence, Runner};
 use super::{MixedArray, reader_with};
 use crate::array::cache::{BrickCache, DecodeResult, DecodedBrick, Keep, ScanQuota};
 use crate::array::resources::DecodeGate;
-use crate::array::{FileRange, Gauges, ReadError, ReadRequest, Reader, ScanDetector, Selection};
+use crate::array::{Gauges, ReadError, ReadRequest, Reader, Readers, Selection};
 use crate::format::{Array, FormatError};
 use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
@@ -277,15 +277,15 @@ fn read(
     reader: &Arc<Reader>,
     array: &Arc<MixedArray>,
     samples: Range<u64>,
-    scans: &Arc<ScanDetector>,
+    file: &Readers,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let (order, bulkhead) = (AxisPermutation::IDENTITY, Bulkhead::new(0));
     let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
     let out = reader.buffers().take((samples.end - samples.start) as usize * 2);
-    let file = FileRange { scans: Arc::clone(scans), order, samples, page_cached: true, ahead: false };
+    let from_file = Some(file.record(&samples, false, true));
     let array = Arc::clone(array) as Arc<dyn Array>;
-    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: Some(file) };
+    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file };
     reader.read(request, out, move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }
@@ -299,16 +299,16 @@ fn check_reads(cache: usize, broken: Option<u64>) {
             Some(brick) => array.broken(brick),
             None => array,
         });
-        let (reader, scans): (_, Arc<ScanDetector>) = (reader_with(cache, &Arc::default()), Arc::default());
+        let (reader, file) = (reader_with(cache, &Arc::default()), super::open(&array));
         let threads: Vec<_> = [[0..64, 64..128, 128..192, 192..256], [96..160, 0..32, 200..256, 8..24]]
             .into_iter()
             .map(|ranges| {
                 let (reader, array, whole) = (Arc::clone(&reader), Arc::clone(&array), Arc::clone(&whole));
-                let scans = Arc::clone(&scans);
+                let file = Arc::clone(&file);
                 thread::spawn(move || {
                     for range in ranges {
                         let expected = &whole[2 * range.start as usize..2 * range.end as usize];
-                        match read(&reader, &array, range.clone(), &scans) {
+                        match read(&reader, &array, range.clone(), &file) {
                             Ok(bytes) => assert!(bytes == expected, "{range:?}"),
                             Err(error) => assert!(broken.is_some(), "{range:?}: {error}"),
                         }
@@ -324,7 +324,7 @@ fn check_reads(cache: usize, broken: Option<u64>) {
         assert_eq!(reader.gauges(), Gauges::default());
         // each scan may keep a brick that it has read in part
         assert!(reader.bytes_held() <= cache + 2 * 128, "{} bytes are held", reader.bytes_held());
-        assert_eq!(scans.prefetches_in_flight(), 0);
+        assert_eq!(file.prefetches_in_flight(), 0);
     });
 }
 
