@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layout of the source, and its size.
 
-    scripts/check_house.py            floors, circles, names in the documents, unsafe code, and sizes
+    scripts/check_house.py            floors, circles, names in the documents, unsafe code, recipes of packages, and sizes
     scripts/check_house.py --build    also a clean release build: its time, and the size of the program
 
 Floors: a folder of src uses only folders below it. Circles: no files import each other in a circle, in
@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import make_packaging
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -253,7 +255,7 @@ def main():
     assert sum(map(len, imports.values())) > 200, "the imports are not read"
     wrong = [*wrong_floors(imports), *(f"circle: {c}" for c in circles(imports))]
     wrong += [f"circle in Python: {c}" for c in circles(python_imports(ROOT / "python/volfs"))]
-    wrong += [*missing_names(rust), *unlisted_unsafe()]
+    wrong += [*missing_names(rust), *unlisted_unsafe(), *make_packaging.differences()]
     for name, size in {**sizes(), **(build_sizes() if "--build" in sys.argv else {})}.items():
         print(f"{name:<44}{size:>12,}  of {BUDGETS[name]:,}")
         if size > BUDGETS[name]:

@@ -208,14 +208,29 @@ want_cargo_deny() {
     fi
 }
 
+# take_crates_from FOLDER: sets from_crates to the options with which cargo takes crates from a folder and not from the
+# network; to none if there is no such folder.
+take_crates_from() {
+    from_crates=()
+    [ -d "$1" ] || return 0
+    from_crates=(--config net.offline=true --config 'source.crates-io.replace-with="folder"' --config "source.folder.directory=\"$1\"")
+}
+
 # cargo_field KEY: prints a text of the table [package] of Cargo.toml, or the first one of a list of texts.
 cargo_field() {
     sed -n "/^\[package\]/,/^\[lib\]/s/^$1 = \[\?\"\([^\"]*\)\".*/\1/p" "$repo/Cargo.toml"
 }
 
-# Prints the time of the last commit in seconds: what packages are dated with, so that they can be made again.
+# Prints the time of the last commit in seconds: what packages are dated with, so that they can be made again. In an
+# unpacked archive it is that of the files.
 commit_time() {
-    say "${SOURCE_DATE_EPOCH:-$(git -C "$repo" log -1 --format=%ct 2>/dev/null || date +%s)}"
+    if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+        say "$SOURCE_DATE_EPOCH"
+    elif [ -e "$repo/.git" ]; then
+        git -C "$repo" log -1 --format=%ct
+    else
+        stat -c %Y "$repo/Cargo.toml"
+    fi
 }
 
 # Prints the target folder of cargo.

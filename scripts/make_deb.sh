@@ -91,12 +91,7 @@ Suggests: python3-numpy
 Section: science
 Priority: optional
 Homepage: $(cargo_field repository)
-Description: mounts seismic and microscopy volumes (ZGY, VDS, WKW) as array files
- volfs shows seismic surveys in ZGY and VDS (OpenVDS) and microscopy volumes in
- WKW (webKNOSSOS) as a read-only tree of raw samples, NumPy files and JSON, at
- every level of detail. Any program that can read a file can read an inline, a
- slice or a trace; bricks are decoded when they are read, and nothing is
- converted or copied.
+$(sed -n '/^Description:/,$p' packaging/debian/control)
 END
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"
