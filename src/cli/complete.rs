@@ -1,9 +1,11 @@
-//! `volfs complete`: what a shell offers for the word at the cursor (commands, options, layers, levels, axes, views and
+//! `volfs complete`: what a shell offers for the word at the cursor (commands, options, volumes, layers, levels, axes and
 //! mounts), and the scripts that ask.
 //!
 //! The answer is a line with the kind, and a line for each candidate with its description behind a tab. The kinds are
-//! `words`, and `files` and `folders`, which the shell finds by itself.
+//! `words`, `paths` (of which the candidates that end in a slash are folders), and `files` and `folders`, which the
+//! shell finds by itself.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,10 +14,11 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use super::deadline;
 use super::error::{Cause, CliError};
-use super::source::DatasetAt;
+use super::source::{DatasetAt, mountpoint_of};
 use super::text::{choose, escaped};
 use super::{Cli, output};
-use crate::format::Layer;
+use crate::catalog::Recogniser;
+use crate::format::{Layer, registry};
 use crate::mount::read_mounts;
 use crate::view::VIEW_NAMES;
 use crate::volume::ArrayInfo;
@@ -89,6 +92,8 @@ fn answer(shell: Shell, line: &Line) -> String {
         if shell == Shell::Bash {
             // it replaces only what follows `=` or `:`
             word = word.get(line.kept..).unwrap_or(&word).to_owned();
+            // bash adds the slash by itself
+            word.truncate(word.trim_end_matches('/').len().max(1));
         }
         text.push_str(&format!("{word}\t{}\n", escaped(&help)));
     }
@@ -244,11 +249,19 @@ fn candidate(word: impl Into<String>, help: Option<&StyledStr>) -> Candidate {
     (word.into(), help.map(ToString::to_string).unwrap_or_default())
 }
 
-/// The candidates, and their kind: `words`; `files` or `folders`, any of which fits, have no candidates.
+/// The candidates, and their kind: `words` or `paths`; `files` or `folders`, any of which fits, have no candidates.
 type Fitting = (&'static str, Vec<Candidate>);
 
 const FILES: Fitting = ("files", Vec::new());
 const FOLDERS: Fitting = ("folders", Vec::new());
+
+/// Sorts paths; without any, others fit.
+fn sorted(mut paths: Vec<String>, others: Fitting) -> Fitting {
+    paths.sort_unstable();
+    paths.dedup();
+    let candidates: Vec<Candidate> = paths.into_iter().map(|path| candidate(path, None)).collect();
+    if candidates.is_empty() { others } else { ("paths", candidates) }
+}
 
 /// Returns what fits the argument `arg` of a command in place of `typed`. `options` are the names and values of the options
 /// before the cursor.
@@ -263,7 +276,8 @@ fn value_of(arg: &Arg, command: &str, typed: &str, positional: &[&str], options:
         "mountpoint" | "cache_folder" | "disk_cache" => FOLDERS,
         kind @ ("layer" | "lod" | "at") => of_dataset(kind),
         "views" => ("words", view_lists(typed)),
-        "path" | "paths" | "source" | "output" | "log_file" | "token_file" | "exec" => FILES,
+        "path" | "paths" | "source" => paths_below(typed),
+        "output" | "log_file" | "token_file" | "exec" => FILES,
         _ => {
             let word = |value: &PossibleValue| candidate(value.get_name(), value.get_help());
             let possible = arg.get_possible_values();
@@ -287,13 +301,44 @@ fn view_lists(typed: &str) -> Vec<Candidate> {
     names.map(|(name, about)| (format!("{before}{name}"), (*about).to_owned())).collect()
 }
 
-/// Returns the mount points that begin with what is typed; folders if there are none.
+/// Returns the folders and volumes that begin with what is typed, inside a mount all files.
+fn paths_below(typed: &str) -> Fitting {
+    let (folder, begin) =
+        typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (&typed[..=folder.len()], begin));
+    let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
+    let in_mount = mountpoint_of(&place).is_ok_and(|mount| mount.is_some());
+    let recogniser = Recogniser::new(registry());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(begin)) else { continue };
+        if name.starts_with('.') && begin.is_empty() {
+            continue;
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        let is_folder = kind.is_dir() || (kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()));
+        if is_folder {
+            found.push(format!("{folder}{name}/"));
+        } else if in_mount || matches!(recogniser.format_of(&entry.path()), Ok(Some(_))) {
+            found.push(format!("{folder}{name}"));
+        }
+    }
+    sorted(found, FILES)
+}
+
+/// Returns the mount points that begin with what is typed.
 fn mounts(typed: &str) -> Fitting {
     let all = read_mounts().unwrap_or_default();
-    let ours = all.iter().filter(|mount| mount.is_volfs()).filter_map(|mount| mount.mountpoint.to_str());
-    let found: Vec<Candidate> =
-        ours.filter(|place| place.starts_with(typed)).map(|place| candidate(place, None)).collect();
-    if found.is_empty() { FOLDERS } else { ("words", found) }
+    let here = std::env::current_dir().unwrap_or_default();
+    let home = std::env::home_dir().unwrap_or_default();
+    let shown = |mountpoint: &Path| match typed {
+        _ if typed.starts_with("~/") => Some(format!("~/{}", mountpoint.strip_prefix(&home).ok()?.to_str()?)),
+        _ if typed.starts_with('/') || typed.is_empty() => Some(mountpoint.to_str()?.to_owned()),
+        _ => Some(mountpoint.strip_prefix(&here).ok()?.to_str()?.to_owned()),
+    };
+    let ours = all.iter().filter(|mount| mount.is_volfs());
+    let found = ours.filter_map(|mount| shown(&mount.mountpoint)).filter(|place| place.starts_with(typed));
+    sorted(found.collect(), FOLDERS)
 }
 
 /// Returns the layers of a dataset, or the levels (`lod`) or axes (`at`) of a layer: the chosen one, that of the path, or
@@ -401,8 +446,11 @@ mod tests {
     }
 
     #[test]
-    fn the_layers_of_a_volume_are_found() {
+    fn volumes_and_their_layers_are_found() {
         let data = format!("{}/tests/data/demo/", env!("CARGO_MANIFEST_DIR"));
+        let found = value_of(&arg("path"), "cat", &data, &[], &[]);
+        let names: Vec<&str> = found.1.iter().filter_map(|(path, _)| path.strip_prefix(&data)).collect();
+        assert_eq!((found.0, names), ("paths", vec!["cells/", "cloud-survey/", "north.zgy", "south.vds"]));
         let words = |id, typed: &str, path: &str, options: &[(&str, &str)]| {
             words_of(value_of(&arg(id), "cat", typed, &[&(data.clone() + path)], options))
         };
@@ -431,8 +479,11 @@ mod tests {
 
     #[test]
     fn the_shell_finds_what_volfs_does_not_know() {
-        assert_eq!(value_of(&arg("path"), "info", "data/", &[], &[]), FILES);
-        assert_eq!(value_of(&arg("mountpoint"), "umount", "none/", &[], &[]), FOLDERS);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("notes.txt"), "x").unwrap();
+        let typed = format!("{}/", folder.path().display());
+        assert_eq!(value_of(&arg("path"), "info", &typed, &[], &[]), FILES);
+        assert_eq!(value_of(&arg("mountpoint"), "umount", &typed, &[], &[]), FOLDERS);
         assert_eq!(value_of(&arg("log_file"), "mount", "", &[], &[]), FILES);
     }
 }

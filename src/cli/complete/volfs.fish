@@ -1,4 +1,4 @@
-# Completion of volfs for fish. The program itself knows what fits: commands, options, layers, levels, axes and mounts.
+# Completion of volfs for fish. The program itself knows what fits: commands, options, volumes, layers and mounts.
 function __volfs_complete
     set -l words (commandline --tokenize --cut-at-cursor --current-process)
     set -l word (commandline --current-token --cut-at-cursor)

@@ -1,8 +1,8 @@
 #compdef volfs
-# Completion of volfs for zsh. The program itself knows what fits: commands, options, layers, levels, axes and mounts.
+# Completion of volfs for zsh. The program itself knows what fits: commands, options, volumes, layers and mounts.
 _volfs() {
     local kind value help
-    local -a typed lines open described
+    local -a typed lines plain open described
     typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
     lines=("${(@f)$(_call_program volfs ${(q)words[1]} complete zsh -- ${(q)typed[@]} 2>/dev/null)}")
     kind=$lines[1]
@@ -10,6 +10,19 @@ _volfs() {
     case $kind in
     files) _files; return ;;
     folders) _files -/; return ;;
+    paths)
+        # what is before the last slash stays as it was typed
+        compset -P '*/'
+        for value in $lines; do
+            value=${value%%$'\t'*}
+            case $value in
+            */) value=${value%/}; open+=("${value##*/}") ;;
+            *) plain+=("${value##*/}") ;;
+            esac
+        done
+        [[ -n $open ]] && compadd -q -S / -f -a open
+        [[ -n $plain ]] && compadd -f -a plain
+        ;;
     words)
         for value in $lines; do
             help=${value#*$'\t'}
