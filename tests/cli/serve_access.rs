@@ -56,7 +56,9 @@ impl Shared {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(program(), folder.path().join("volfs")).unwrap();
+        // in another process: children that other tests start at this moment would inherit the open file, and a program
+        // that is open for writing cannot be run
+        assert!(Command::new("cp").arg(program()).arg(folder.path().join("volfs")).status().unwrap().success());
         fs::create_dir(folder.path().join("source")).unwrap();
         fs::copy(test_data("demo/north.zgy"), folder.path().join("source/north.zgy")).unwrap();
         Self(folder)
