@@ -52,7 +52,6 @@ LISTED = {
     ("performance.md", "./scripts/bench"): "measures for an hour",
     ("python.md", "./scripts/make_wheel.sh"): BUILDS,
     ("releasing.md", "./scripts/advisories.sh"): "takes hours",
-    ("releasing.md", "git clone"): BUILDS,
     ("releasing.md", "git push"): "publishes",
     ("serve.md", "listen 443"): "configures nginx, and needs a certificate",
     ("serve.md", "podman run"): "needs a container engine and an image",
