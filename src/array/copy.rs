@@ -160,7 +160,7 @@ impl Loops {
     /// Rows of bricks are short, and each brick lies in memory of its own, which the processor's cache rarely holds. To
     /// copy one row of each brick before the next row of any lets the cache misses overlap, and writes in order.
     pub(super) fn copy(&self, sources: &[&[u8]], out: &mut Rows<'_>, at: usize) {
-        if let ([source], Some((tile, loops))) = (sources, self.transposition()) {
+        if let (&[source], Some((tile, loops))) = (sources, self.transposition()) {
             return loops.for_each(loops.len, |from, to| tile.copy(self.size, &source[from..], out, at + to));
         }
         // a copy of constant length is inlined
@@ -184,14 +184,14 @@ impl Loops {
     }
 
     fn copy_runs<const RUN: usize>(&self, sources: &[&[u8]], out: &mut Rows<'_>, at: usize) {
-        let outer = self.run().1;
+        let (outer, mut out) = (self.run().1, out.local());
         let mut copy = |source: &[u8], from: usize, to: usize| {
             if let Some(run) = source[from..].first_chunk::<RUN>() {
                 *out.array(to) = *run;
             }
         };
         match sources {
-            [source] => self.for_each(outer, |from, to| copy(source, from, at + to)),
+            &[source] => self.for_each(outer, |from, to| copy(source, from, at + to)),
             _ => self.for_each(outer, |from, to| {
                 sources.iter().enumerate().for_each(|(n, source)| copy(source, from, at + to + n * RUN));
             }),
@@ -225,31 +225,29 @@ impl Tile2d {
     fn copy(&self, size: usize, source: &[u8], out: &mut Rows<'_>, at: usize) {
         // a row of a tile fills a vector register
         match size {
-            1 => self.tiles::<1, 16>(source, out, at),
-            2 => self.tiles::<2, 8>(source, out, at),
-            4 => self.tiles::<4, 4>(source, out, at),
-            8 => self.tiles::<8, 2>(source, out, at),
+            1 => self.tiles::<u8, 16>(source, out, at),
+            2 => self.tiles::<u16, 8>(source, out, at),
+            4 => self.tiles::<u32, 4>(source, out, at),
+            8 => self.tiles::<u64, 2>(source, out, at),
             _ => self.samples(size, 0..self.column, 0..self.row, source, out, at),
         }
     }
 
-    fn tiles<const SIZE: usize, const TILE: usize>(&self, source: &[u8], out: &mut Rows<'_>, at: usize)
-    where
-        [u8; SIZE]: Default,
-    {
+    fn tiles<T: Lane, const TILE: usize>(&self, source: &[u8], out: &mut Rows<'_>, at: usize) {
         let (rows, columns) = (self.column - self.column % TILE, self.row - self.row % TILE);
+        let (size, mut out) = (size_of::<T>(), out.local());
         // down a column of tiles: each of the tile's columns is one sequential stream of writes
         for column in (0..columns).step_by(TILE) {
             for row in (0..rows).step_by(TILE) {
-                let tile = tile::<SIZE, TILE>(&source[row * self.from + column * SIZE..], self.from);
+                let tile = tile::<T, TILE>(&source[row * self.from + column * size..], self.from);
                 for (n, transposed) in tile.iter().enumerate() {
-                    let to = out.row(at + (column + n) * self.to + row * SIZE, TILE * SIZE);
-                    to.as_chunks_mut().0[..TILE].copy_from_slice(transposed);
+                    let to = out.row(at + (column + n) * self.to + row * size, TILE * size);
+                    to.chunks_exact_mut(size).zip(transposed).for_each(|(to, lane)| lane.write(to));
                 }
             }
         }
-        self.samples(SIZE, rows..self.column, 0..columns, source, out, at);
-        self.samples(SIZE, 0..self.column, columns..self.row, source, out, at);
+        self.samples(size, rows..self.column, 0..columns, source, &mut out, at);
+        self.samples(size, 0..self.column, columns..self.row, source, &mut out, at);
     }
 
     /// Copies the samples at the edges that do not fill a tile.
@@ -271,15 +269,33 @@ impl Tile2d {
     }
 }
 
+/// A sample as a number: the compiler keeps rows of numbers in vector registers, and rows of byte arrays in memory.
+trait Lane: Copy + Default {
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+}
+
+macro_rules! lanes {
+    ($($number:ty),*) => {$(impl Lane for $number {
+        #[inline(always)]
+        fn read(bytes: &[u8]) -> Self {
+            bytes.first_chunk().map_or(0, |bytes| Self::from_ne_bytes(*bytes))
+        }
+        #[inline(always)]
+        fn write(self, bytes: &mut [u8]) {
+            bytes.copy_from_slice(&self.to_ne_bytes());
+        }
+    })*};
+}
+lanes!(u8, u16, u32, u64);
+
 /// Returns the transposed square at the beginning of `source`, whose rows are `from` bytes apart.
 #[inline(always)]
-fn tile<const SIZE: usize, const TILE: usize>(source: &[u8], from: usize) -> [[[u8; SIZE]; TILE]; TILE]
-where
-    [u8; SIZE]: Default,
-{
-    let mut rows = [[<[u8; SIZE]>::default(); TILE]; TILE];
+fn tile<T: Lane, const TILE: usize>(source: &[u8], from: usize) -> [[T; TILE]; TILE] {
+    let mut rows = [[T::default(); TILE]; TILE];
     for (n, row) in rows.iter_mut().enumerate() {
-        row.copy_from_slice(&source[n * from..n * from + TILE * SIZE].as_chunks().0[..TILE]);
+        let stored = &source[n * from..n * from + TILE * size_of::<T>()];
+        row.iter_mut().zip(stored.chunks_exact(size_of::<T>())).for_each(|(lane, bytes)| *lane = T::read(bytes));
     }
     // each round interleaves the rows of the upper half with those of the lower half, like shuffled cards
     for _ in 0..TILE.ilog2() {

@@ -27,6 +27,12 @@ impl<'a> Rows<'a> {
         Self { len: memory.len(), start: NonNull::from(memory).cast(), memory: PhantomData }
     }
 
+    /// Returns the same access as a value of the caller's own: a loop that writes through it keeps it in registers.
+    #[inline]
+    pub(super) fn local(&mut self) -> Rows<'_> {
+        Rows { start: self.start, len: self.len, memory: PhantomData }
+    }
+
     /// Returns `len` bytes from `at` on.
     ///
     /// # Panics
