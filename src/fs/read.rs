@@ -41,6 +41,15 @@ pub(crate) struct ReadRequest {
     pub cached: bool,
 }
 
+/// What becomes of the samples of a read.
+#[derive(Clone, Copy)]
+struct Destination {
+    /// The kernel keeps them in its page cache.
+    page_cached: bool,
+    /// They are read ahead of the client that will want them.
+    ahead: bool,
+}
+
 /// The size of a page in bytes.
 fn page() -> u64 {
     page_size() as u64
@@ -124,7 +133,7 @@ impl Volfs {
         }
         let stored = self.marker_pages.take((file.ino, array.array().info().id), read.offset)?;
         let samples = array.samples(&(read.offset..read.offset + page()));
-        self.record_read(file, &samples, (self.is_page_cached(read), false));
+        self.record_read(file, &samples, Destination { page_cached: self.is_page_cached(read), ahead: false });
         Some(stored)
     }
 
@@ -168,12 +177,11 @@ impl Volfs {
         });
     }
 
-    /// Records a read of samples of the array that a file shows: `how` is whether the kernel keeps them in its page
-    /// cache, and whether they are read ahead of the client that will want them. If its reader is sequential and few
-    /// requests are in flight, requests that the pages after the read are read ahead. Comes before the reply, since the
-    /// client may close the file after it.
-    fn record_read(&self, file: &Arc<FileHandle>, samples: &Range<u64>, how: (bool, bool)) -> Option<Recorded> {
-        let (page_cached, ahead) = how;
+    /// Records a read of samples of the array that a file shows. If its reader is sequential and few requests are in
+    /// flight, requests that the pages after the read are read ahead. Comes before the reply, since the client may close
+    /// the file after it.
+    fn record_read(&self, file: &Arc<FileHandle>, samples: &Range<u64>, to: Destination) -> Option<Recorded> {
+        let Destination { page_cached, ahead } = to;
         let recorded = file.readers.as_ref()?.record(samples, ahead, page_cached);
         let readahead = self.readahead.get().filter(|_| page_cached && !ahead);
         let (Some(readahead), Some(reader), Content::Array(array)) = (readahead, &recorded.reader, &file.content)
@@ -245,12 +253,13 @@ impl Volfs {
             Ok(segments) => segments,
             Err(error) => return done(Err(no_memory(&error))),
         };
-        let (bulkhead, how) = (Bulkhead::new(file.ino.node().into()), (self.is_page_cached(&read), ahead));
+        let bulkhead = Bulkhead::new(file.ino.node().into());
+        let to = Destination { page_cached: self.is_page_cached(&read), ahead };
         let fs = Arc::clone(self);
         let begin = move || match segments.step(None, fs.reader.buffers()) {
             // most reads
-            Ok(Step::Read { samples, is_last: true }) => fs.read_samples(&file, samples, how, done),
-            step => ReadInProgress { fs, file, how, segments, done: Box::new(done) }.run(step),
+            Ok(Step::Read { samples, is_last: true }) => fs.read_samples(&file, samples, to, done),
+            step => ReadInProgress { fs, file, to, segments, done: Box::new(done) }.run(step),
         };
         if is_long {
             self.pool().submit(bulkhead, begin);
@@ -259,19 +268,19 @@ impl Volfs {
         }
     }
 
-    /// Reads samples for an open file; `how` as for [`Volfs::record_read`]. Returns their memory to `done`, from within
-    /// this call if nothing has to be waited for.
+    /// Reads samples for an open file. Returns their memory to `done`, from within this call if nothing has to be waited
+    /// for.
     fn read_samples(
         self: &Arc<Self>,
         file: &Arc<FileHandle>,
         samples: SampleRequest,
-        how: (bool, bool),
+        to: Destination,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, selections, range, memory } = samples;
         // readers of the file are sequential in the array that it shows, not in others
         let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
-        let from_file = range.filter(|_| is_shown).and_then(|samples| self.record_read(file, &samples, how));
+        let from_file = range.filter(|_| is_shown).and_then(|samples| self.record_read(file, &samples, to));
         let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
@@ -293,8 +302,7 @@ fn as_bytes(read: &Result<Buffer, FsError>) -> Result<&[u8], FsError> {
 struct ReadInProgress {
     fs: Arc<Volfs>,
     file: Arc<FileHandle>,
-    /// Whether it is page cached, and ahead of the client.
-    how: (bool, bool),
+    to: Destination,
     segments: FileRead,
     done: Box<dyn FnOnce(Result<Buffer, FsError>) + Send>,
 }
@@ -316,7 +324,7 @@ impl ReadInProgress {
         loop {
             let samples = match step {
                 Ok(Step::Read { samples, is_last: true }) => {
-                    return self.fs.read_samples(&self.file, samples, self.how, self.done);
+                    return self.fs.read_samples(&self.file, samples, self.to, self.done);
                 }
                 Ok(Step::Read { samples, .. }) => samples,
                 Ok(Step::Done(bytes)) => return (self.done)(Ok(bytes)),
@@ -324,7 +332,7 @@ impl ReadInProgress {
             };
             let handover = Arc::new(Mutex::new(Handover::Requested));
             let here = Arc::clone(&handover);
-            self.fs.read_samples(&self.file, samples, self.how, move |arrived| {
+            self.fs.read_samples(&self.file, samples, self.to, move |arrived| {
                 let mut handover = here.lock();
                 if let Handover::Parked(read) = mem::replace(&mut *handover, Handover::Requested) {
                     drop(handover);
@@ -428,7 +436,7 @@ impl Volfs {
         let selections = vec![Selection::new(&region, 0, size)];
         let of_file = Arc::clone(&file);
         let samples = SampleRequest { array, selections, range: None, memory };
-        self.read_samples(&of_file, samples, (false, false), move |read| {
+        self.read_samples(&of_file, samples, Destination { page_cached: false, ahead: false }, move |read| {
             file.count_outcome(&fs.counters, read.as_deref());
             done(read);
         });
