@@ -224,7 +224,10 @@ impl Plan {
             }
         };
         let wanted = match report {
-            Ok(ready) if self.is_bound => Ok(ready.succeeded_bound(self.end_of_starter(stop.clone()))),
+            Ok(ready) if self.is_bound => {
+                let asked = stop.clone();
+                Ok(ready.succeeded_bound(move || asked.is_connected(), self.end_of_starter(stop.clone())))
+            }
             Ok(ready) => Ok(ready.succeeded()),
             Err(announcement) => match self.announce(announcement) {
                 // it was unmounted meanwhile
@@ -455,7 +458,9 @@ fn run_during_mount(mut args: MountArgs, command: &[OsString]) -> Result<(), Cli
     let Some(started) = plan.start(&mut held)? else { return Ok(()) };
     let device = volfs_at(&plan.mountpoint).map(|mount| mount.device);
     let outcome = run_to_end(command, &plan.mountpoint);
-    if let Some(place) = device.and_then(place_of) {
+    if let Some(place) = device.and_then(place_of)
+        && started.is_mounted()
+    {
         take_away(&place);
     }
     started.release();

@@ -19,6 +19,13 @@ use super::side_process::{Link, MAX_MESSAGE};
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
 const READY: &[u8] = b"ready\n";
 
+/// The question to a daemon whether its mount still is one, and the answer that it is.
+const IS_MOUNTED: &[u8] = b"is mounted?";
+const MOUNTED: &[u8] = b"mounted";
+
+/// How long a daemon takes to answer that, unless it was stopped.
+const SOON: Duration = Duration::from_secs(1);
+
 /// The message to a daemon that it need not end with the process that started it.
 const RELEASED: &[u8] = b"released";
 
@@ -85,6 +92,18 @@ impl Started {
         }
     }
 
+    /// Returns whether the mount of a daemon that was bound to this process by [`Ready::succeeded_bound`] still is one:
+    /// its device number is no proof, since the next mount gets it.
+    pub(crate) fn is_mounted(&self) -> bool {
+        self.link.send(IS_MOUNTED);
+        let deadline = Instant::now() + SOON;
+        match self.link.receive(deadline) {
+            Some(answer) => answer == MOUNTED,
+            // it does not answer, or it has ended
+            None => Instant::now() >= deadline,
+        }
+    }
+
     /// Lets a daemon that was bound to this process by [`Ready::succeeded_bound`] live on.
     pub(crate) fn release(self) {
         self.link.send(RELEASED);
@@ -123,13 +142,22 @@ impl Ready {
     }
 
     /// Like [`Ready::succeeded`]. If the command ends later without [`Started::release`], since it was killed, `lost`
-    /// is called on a separate thread. Returns `false` also if the system has no more threads.
-    pub(crate) fn succeeded_bound(self, lost: impl FnOnce() + Send + 'static) -> bool {
+    /// is called on a separate thread. `is_mounted` answers [`Started::is_mounted`]. Returns `false` also if the system
+    /// has no more threads.
+    pub(crate) fn succeeded_bound(
+        self,
+        is_mounted: impl Fn() -> bool + Send + 'static,
+        lost: impl FnOnce() + Send + 'static,
+    ) -> bool {
         let Self(link) = self;
         let is_sent = link.send(READY);
         let wait = move || {
-            if link.receive(None).is_none_or(|message| message != RELEASED) {
-                lost();
+            loop {
+                match link.receive(None).as_deref() {
+                    Some(IS_MOUNTED) => drop(link.send(if is_mounted() { MOUNTED } else { b"unmounted" })),
+                    Some(RELEASED) => return,
+                    _ => return lost(),
+                }
             }
         };
         is_sent && thread::Builder::new().name("volfs-starter".into()).spawn(wait).is_ok()
@@ -148,7 +176,7 @@ mod tests {
     use super::*;
     use crate::mount::fork::pair;
 
-    const SOON: Duration = Duration::from_secs(10);
+    const LATE: Duration = Duration::from_secs(10);
 
     fn links() -> (Started, Ready) {
         let (ours, theirs) = pair().unwrap();
@@ -156,7 +184,7 @@ mod tests {
     }
 
     fn wait(starter: Started) -> Result<Started, DaemonError> {
-        starter.wait(SOON, Path::new("/none"), Path::new("/none"))
+        starter.wait(LATE, Path::new("/none"), Path::new("/none"))
     }
 
     #[test]
@@ -182,15 +210,19 @@ mod tests {
         for released in [false, true] {
             let (starter, ready) = links();
             let (sender, lost) = channel();
-            assert!(ready.succeeded_bound(move || sender.send(()).unwrap()));
+            assert!(ready.succeeded_bound(move || released, move || sender.send(()).unwrap()));
             let started = wait(starter).unwrap();
+            assert_eq!(started.is_mounted(), released);
             if released {
                 started.release()
             } else {
                 drop(started)
             }
             // the thread ends without a call when it is released
-            assert_eq!(lost.recv_timeout(SOON).is_ok(), !released);
+            assert_eq!(lost.recv_timeout(LATE).is_ok(), !released);
         }
+        let (starter, ready) = links();
+        drop(ready);
+        assert!(!starter.is_mounted());
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::exit;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{self, ForkResult, Pid, getpid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{RawDir, SeekFrom, readlinkat};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
@@ -130,6 +131,28 @@ impl FuseDescriptors {
     /// uninterruptibly would keep the connections open, and with them all programs that wait for an answer of this
     /// process. Opens no descriptor.
     pub(super) fn give_up(&self) -> io::Result<()> {
+        self.each(|device| {
+            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The
+            // second owner that this call returns is forgotten and closes nothing.
+            let replaced = unsafe { unistd::dup2_raw(&self.null, device.as_raw_fd()) }?;
+            std::mem::forget(replaced);
+            Ok(())
+        })
+    }
+
+    /// Returns whether this process still has a connection. It ends with the mount, and then the mount's device number
+    /// may already be that of another one.
+    pub(super) fn is_connected(&self) -> bool {
+        let mut is_connected = false;
+        let listed = self.each(|device| {
+            is_connected |= !has_ended(device);
+            Ok(())
+        });
+        listed.is_err() || is_connected
+    }
+
+    /// Calls `visit` with every descriptor of `/dev/fuse`.
+    fn each(&self, mut visit: impl FnMut(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         rustix::fs::seek(&self.list, SeekFrom::Start(0))?;
         let mut entries = RawDir::new(&self.list, &mut buffer);
@@ -140,13 +163,19 @@ impl FuseDescriptors {
             let leads_to = || readlinkat(&self.list, entry.file_name(), Vec::new()).map(CString::into_bytes);
             let is_fuse = |&fd: &RawFd| fd > 2 && leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"));
             let Some(fd) = number.filter(is_fuse) else { continue };
-            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The
-            // second owner that this call returns is forgotten and closes nothing.
-            let replaced = unsafe { unistd::dup2_raw(&self.null, fd) }?;
-            std::mem::forget(replaced);
+            // SAFETY: it was open when it was listed. The FUSE library closes one only where a thread of it ends, with
+            // the connection or the process.
+            visit(unsafe { BorrowedFd::borrow_raw(fd) })?;
         }
         Ok(())
     }
+}
+
+/// Returns whether the connection of this descriptor of `/dev/fuse` has ended.
+pub(super) fn has_ended(device: BorrowedFd<'_>) -> bool {
+    let mut files = [PollFd::from_borrowed_fd(device, PollFlags::empty())];
+    poll(&mut files, Some(&Timespec::default())).is_ok()
+        && files.iter().any(|file| file.revents().contains(PollFlags::ERR))
 }
 
 /// Closes every descriptor above 2 except `kept`.
@@ -175,6 +204,8 @@ mod tests {
         let kept = FuseDescriptors::new().unwrap();
         let is_fuse = || fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd())).unwrap().ends_with("dev/fuse");
         assert!(is_fuse());
+        // a device that was never mounted has no connection
+        assert!(!kept.is_connected());
         kept.give_up().unwrap();
         assert!(!is_fuse());
         kept.give_up().unwrap();

@@ -84,6 +84,11 @@ impl Stop {
         self.requested.load(Ordering::SeqCst)
     }
 
+    /// Returns whether the mount still is this process's own, wherever it is.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.descriptors.is_connected()
+    }
+
     /// Gives up the connection to the kernel, so that no program waits for this process any more. The process must end
     /// right after that: requests in flight get no answer.
     pub(crate) fn finished(&self) {
@@ -100,7 +105,7 @@ impl Stop {
     pub(crate) fn unmount_now(&self, mountpoint: &Path) -> Duration {
         self.requested.store(true, Ordering::SeqCst);
         let place = match self.mount.get() {
-            Some(device) => place_of(*device),
+            Some(device) => place_of(*device).filter(|_| self.is_connected()),
             // if the mount was not remembered yet, nothing but our own can have been mounted there since the start
             None => volfs_at(mountpoint).map(|_| mountpoint.to_owned()),
         };

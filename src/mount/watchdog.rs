@@ -31,7 +31,7 @@ use rustix::net::{
 use rustix::thread::set_name;
 
 use super::crash_report::{self, CrashReport};
-use super::fork::{Child, ProcessError, detach_from_parent, failed, signal_at_end_of_parent};
+use super::fork::{Child, ProcessError, detach_from_parent, failed, has_ended, signal_at_end_of_parent};
 use super::mountinfo::{UnmountError, is_mount_of, place_of, unmount, volfs_at};
 use super::side_process::timespec;
 use crate::logging::{self, Target};
@@ -159,7 +159,8 @@ impl<'a> Watcher<'a> {
         // pinned at once, since its number would be reused if somebody unmounted it now
         let place = place_of(device).unwrap_or_else(|| mountpoint.clone());
         // but a daemon that ends as it should unmounts by itself
-        let pinned = if finished { None } else { PinnedMount::at(&place, device) };
+        let is_unmounted = lever.as_ref().is_some_and(|lever| has_ended(lever.as_fd()));
+        let pinned = if finished || is_unmounted { None } else { PinnedMount::at(&place, device) };
         let ended = self.is_closed_within(END_OF_DAEMON);
         if ended && finished {
             return;

@@ -93,6 +93,25 @@ fn a_mount_point_that_is_given_stays() {
 }
 
 #[test]
+fn a_mount_that_the_command_makes_stays() {
+    let Some(place) = Place::new() else { return };
+    let point = tempfile::tempdir().unwrap();
+    // the new mount gets the device number of the one that the command takes away
+    let script = "\"$0\" umount $VOLFS_MNT && \"$0\" mount \"$1\" \"$2\" >/dev/null";
+    let mut command = volfs();
+    command.env("TMPDIR", place.temporary.path()).arg("mount").arg(place.source.path());
+    command
+        .args(["--exec", "sh", "-c", script, env!("CARGO_BIN_EXE_volfs")])
+        .arg(place.source.path())
+        .arg(point.path());
+    let output = command.output().unwrap();
+    let is_mounted = mounted_name(point.path()).is_some();
+    let _ = volfs().arg("umount").arg(point.path()).output();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    assert!(is_mounted && place.is_clean());
+}
+
+#[test]
 fn a_command_that_cannot_run_leaves_nothing_behind() {
     let Some(place) = Place::new() else { return };
     let run = |source: &Path, program: &Path| {

@@ -92,6 +92,26 @@ fn a_mount_right_after_an_unmount_stays() {
 }
 
 #[test]
+fn a_daemon_that_ends_after_its_mount_takes_no_other_mount_away() {
+    let source = test_data("zgy");
+    for ending in [Signal::SIGTERM, Signal::SIGKILL] {
+        let Some(first) = Mount::of(&source) else { return };
+        if !nix::unistd::geteuid().is_root() {
+            return skip("only root unmounts without asking the daemon");
+        }
+        signal(first.pid(), Signal::SIGSTOP).unwrap();
+        nix::mount::umount(first.point()).unwrap();
+        // it gets the device number of the first, unless another test is faster
+        let second = Mount::of(&source).unwrap();
+        signal(first.pid(), ending).unwrap();
+        signal(first.pid(), Signal::SIGCONT).unwrap();
+        first.wait_for_end();
+        assert!(second.data("v3_int8.zgy", "lod0.raw").exists(), "{ending}");
+        second.unmount();
+    }
+}
+
+#[test]
 fn an_inherited_descriptor_is_closed() {
     let Some(point) = Point::new() else { return };
     let (source, folder) = (source_with(&["v3_int8.zgy"]), tempfile::tempdir().unwrap());
