@@ -185,15 +185,21 @@ impl Loops {
 
     fn copy_runs<const RUN: usize>(&self, sources: &[&[u8]], out: &mut Rows<'_>, at: usize) {
         let (outer, mut out) = (self.run().1, out.local());
-        let mut copy = |source: &[u8], from: usize, to: usize| {
-            if let Some(run) = source[from..].first_chunk::<RUN>() {
-                *out.array(to) = *run;
-            }
-        };
         match sources {
-            &[source] => self.for_each(outer, |from, to| copy(source, from, at + to)),
+            &[source] => self.for_each(outer, |from, to| {
+                if let Some(run) = source[from..].first_chunk::<RUN>() {
+                    *out.array(at + to) = *run;
+                }
+            }),
+            // the bounds of the target are checked once for all boxes: with a check for each, copies of 32 bytes took a
+            // quarter longer
             _ => self.for_each(outer, |from, to| {
-                sources.iter().enumerate().for_each(|(n, source)| copy(source, from, at + to + n * RUN));
+                let (rows, _) = out.row(at + to, sources.len() * RUN).as_chunks_mut::<RUN>();
+                for (source, to) in sources.iter().zip(rows) {
+                    if let Some(run) = source[from..].first_chunk() {
+                        *to = *run;
+                    }
+                }
             }),
         }
     }

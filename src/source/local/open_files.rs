@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, SeekFrom, StatxFlags, fgetxattr, seek, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::windows::{FileWindows, MappedWindow};
+use super::windows::{CoarseInstant, FileWindows, MappedWindow};
 use crate::counters::Counters;
 use crate::source::{Blocking, ObjectVersion, RecentWrites, SourceError, hash_of};
 use crate::sync::Mutex;
@@ -171,8 +171,8 @@ impl OpenFile {
     }
 
     /// Returns a mapped window by its number; `None` if it is not requested often, or can only be read.
-    pub(crate) fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
-        self.windows.window(&self.file, number)
+    pub(crate) fn window(&self, number: u64, now: CoarseInstant) -> Option<Arc<MappedWindow>> {
+        self.windows.window(&self.file, number, now)
     }
 
     /// Checks that `copied` bytes from a window were those of the file, and counts them.

@@ -22,7 +22,7 @@ use crate::sync::Mutex;
 const WINDOW_BYTES: u64 = 256 << 20;
 /// Windows in the cache, mapped or only counted.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
-/// A window is mapped at this number of requests for it.
+/// A window is mapped at this number of requests for it at different times: a read of many bricks is one.
 const MAP_AFTER: u32 = 4;
 /// Bytes of one call of mincore(2).
 const BLOCK: usize = 256 << 10;
@@ -47,6 +47,8 @@ static CACHE: LazyLock<Mutex<LruCache<(u64, u64), CachedWindow>>> =
 #[derive(Default)]
 struct CachedWindow {
     requests: u32,
+    /// When it was last requested.
+    requested_at: CoarseInstant,
     mapped: Option<Arc<MappedWindow>>,
 }
 
@@ -77,20 +79,25 @@ impl FileWindows {
         is_in_one.then_some((number, (offset % WINDOW_BYTES) as usize))
     }
 
-    pub(super) fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
-        self.window_or(number, || self.map(file, number))
+    pub(super) fn window(&self, file: &File, number: u64, now: CoarseInstant) -> Option<Arc<MappedWindow>> {
+        self.window_or(number, now, || self.map(file, number))
     }
 
     /// Returns a window if it is mapped, or else maps it with `map` once it is requested often. The cache is locked for
     /// lookups only: windows are mapped and unmapped outside of the lock, since that takes time.
-    fn window_or(&self, number: u64, map: impl FnOnce() -> Option<MappedWindow>) -> Option<Arc<MappedWindow>> {
+    fn window_or(
+        &self,
+        number: u64,
+        now: CoarseInstant,
+        map: impl FnOnce() -> Option<MappedWindow>,
+    ) -> Option<Arc<MappedWindow>> {
         if !self.is_mapped || self.mincore_is_reliable.get() == Some(&false) {
             return None;
         }
         let key = (self.id, number);
         let mut cache = CACHE.lock();
         let Some(window) = cache.get_mut(&key) else {
-            let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
+            let evicted = cache.push(key, CachedWindow { requests: 1, requested_at: now, mapped: None });
             drop(cache);
             drop(evicted);
             return None;
@@ -105,7 +112,7 @@ impl FileWindows {
             }
             None => {}
         }
-        window.requests += 1;
+        window.requests += u32::from(std::mem::replace(&mut window.requested_at, now) != now);
         if window.requests < MAP_AFTER {
             return None;
         }
@@ -193,8 +200,9 @@ impl MappedWindow {
     }
 }
 
-/// A time in milliseconds modulo 2^32, never 0; to be measured once for many calls of [`MappedWindow::is_resident`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A time in steps of two milliseconds modulo 2^32, never 0; to be measured once for many calls of
+/// [`MappedWindow::is_resident`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CoarseInstant(u32);
 
 impl CoarseInstant {
@@ -246,17 +254,18 @@ mod tests {
             check_not_locked();
             windows.map(&file, 0)
         };
-        let request = || (0..MAP_AFTER).map(|_| windows.window_or(0, map)).last().flatten();
+        let now = CoarseInstant;
+        let request = || (1..=MAP_AFTER).map(|n| windows.window_or(0, now(n), map)).last().flatten();
         let Some(mapped) = request() else { return }; // not on a local file system
         file.set_len(0).unwrap();
         assert!(mapped.bytes()[0] == 0 && mapped.is_broken());
         drop(mapped);
         assert_eq!(CHECKS.get(), (1, 0), "mapped");
-        assert!(windows.window_or(0, map).is_none());
+        assert!(windows.window_or(0, now(0), map).is_none());
         assert_eq!(CHECKS.get(), (2, 0), "unmapped since it is broken");
         assert!(request().is_some());
         for number in 1..=CAPACITY.get() as u64 {
-            assert!(windows.window_or(number, || None).is_none());
+            assert!(windows.window_or(number, now(0), || None).is_none());
         }
         assert_eq!(CHECKS.get(), (4, 0), "unmapped since it is evicted");
         assert!(request().is_some());
@@ -272,7 +281,7 @@ mod tests {
         assert_eq!(windows.locate(3 * BLOCK as u64, 11), None, "beyond the end");
         let Some(located) = windows.locate(5, 3 * BLOCK) else { return }; // not on a local file system
         assert_eq!(located, (0, 5));
-        let opened: Vec<_> = (0..MAP_AFTER + 1).map(|_| windows.window(&file, 0)).collect();
+        let opened: Vec<_> = (0..MAP_AFTER + 1).map(|n| windows.window(&file, 0, CoarseInstant(n))).collect();
         assert!(opened[..MAP_AFTER as usize - 1].iter().all(Option::is_none));
         let mapped = opened[MAP_AFTER as usize].clone().unwrap();
         assert!(mapped.is_resident(0..3 * BLOCK + 10, CoarseInstant::now()), "just written");
@@ -280,7 +289,7 @@ mod tests {
         file.set_len(10).unwrap();
         assert_eq!(mapped.bytes()[BLOCK], 0);
         assert!(mapped.is_broken());
-        assert!(windows.window(&file, 0).is_none(), "a broken window is not given out");
+        assert!(windows.window(&file, 0, CoarseInstant(9)).is_none(), "a broken window is not given out");
         drop(windows);
         drop(opened);
         assert_eq!(Arc::strong_count(&mapped), 1, "the cache keeps it");
