@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,6 @@ xarray = pytest.importorskip("xarray")
 from volfs.xarray_backend import VolfsBackend  # noqa: E402
 
 ENGINE = "volfs"
-
-# The first variable makes xarray look for other kinds of arrays; it keeps the ImportError of each, and with it the
-# frames of whoever made the variable: here none that has a mount.
-xarray.Variable(("x",), np.zeros(1))
 
 
 def opened(path: Path | str, **options: Any) -> Any:
@@ -210,6 +208,24 @@ def test_dask_reads_all_formats(scheduler: str) -> None:
     for survey, array, total in zip(surveys, arrays, sums):
         assert np.array_equal(total, opened(survey.encoding["source"])[array.name].astype("float64").sum(array.dims[0]))
         survey.close()
+
+
+def test_dask_without_jinja2_keeps_no_mount() -> None:
+    pytest.importorskip("dask")
+    # in a new process, which has not imported dask
+    text = f"""
+import gc, sys
+sys.modules["jinja2"] = None
+import volfs, xarray
+def peak():
+    survey = xarray.open_dataset({str(DEMO / "north.zgy")!r}, engine={ENGINE!r})
+    return float(survey["data"].isel(inline=0).max())
+peak()
+gc.collect()
+print("dask.array" in sys.modules, len(volfs._mounts._live))
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "0"], done.stderr
 
 
 def test_chunks_are_whole_bricks() -> None:

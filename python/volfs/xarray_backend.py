@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import math
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +28,20 @@ if TYPE_CHECKING:
     from ._program import Options, OptionValue
 
 _CHUNK_BYTES = 64 << 20
+
+
+def _import_dask() -> None:
+    # What is wrong with it, xarray says when it is used.
+    with contextlib.suppress(Exception):
+        importlib.import_module("dask.array")
+
+
+# The first array of xarray imports dask, if it is installed. Without jinja2, dask keeps the error of that import, and
+# the error keeps the frames of all callers with what they refer to, such as a mount. A thread has no callers.
+_importing = threading.Thread(target=_import_dask, name="volfs-dask", daemon=True)
+with contextlib.suppress(RuntimeError):
+    _importing.start()
+    _importing.join()
 
 
 class VolfsBackend(BackendEntrypoint):
