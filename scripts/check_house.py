@@ -38,7 +38,7 @@ LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
     "files in src": 240,
-    "lines of code in src": 37_100,
+    "lines of code in src": 37_300,
     "public items": 40,
     "crates in a default build": 190,
     "words of documentation": 27_000,

@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ RECIPES_NOT_RUN = {
     "GNU Octave": "large to install",
     "R": "large to install",
     "PyTorch, scikit-image": "no whole command",
-    "interpretation software": "not free",
+    "OpendTect": "opens a window",
+    "Petrel and others": "not free",
     "napari": "opens a window",
     "ImageJ, Fiji": "opens a window",
     "ImageJ, raw": "opens a window",
@@ -433,9 +435,20 @@ def check_vrt(block: Block, mount: Path) -> None:
         assert np.array_equal(picture.read(1), np.load(mount / "cells/color/lod0.npy", mmap_mode="r")[48])
 
 
+def check_cron(block: Block, mount: Path) -> None:
+    """Type the command of a line of cron, in another folder; all that it leaves there tells of the mount."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = block.text.partition(" root ")[2].replace("/var/lib/prometheus/node-exporter", folder)
+        command = command.replace("volfs stats", f"{volfs.program()} stats")
+        subprocess.run(["bash", "-c", command], check=True, timeout=60)
+        (left,) = Path(folder).iterdir()
+        assert left.suffix == ".prom" and f'\nvolfs_up{{mountpoint="{mount}",' in left.read_text(encoding="utf-8")
+
+
 CHECKED: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("mount-layout.md", "MOUNTPOINT/\n"): check_tree,
     ("mount-layout.md", "north.zgy/data.ome.zarr/\n"): check_tree,
+    ("operations.md", "* * * * *"): check_cron,
     ("operations.md", "/etc/volfs/surveys.conf"): check_environment,
     ("operations.md", "/etc/volfs/north.conf"): check_environment,
     ("your-program.md", "<VRTDataset"): check_vrt,

@@ -1,12 +1,12 @@
 //! `volfs stats`: prints the counters of one mount or of all, once or at intervals.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::error::CliError;
@@ -16,14 +16,15 @@ use super::output;
 use super::processes::Daemon;
 use super::source::mountpoint_of;
 use super::text::{Size, duration, escaped_path, float, items, scalar, seconds, timestamp};
+use crate::fs::{Metered, metrics};
 use crate::mount::{Mount, topmost};
 use crate::view::{json::SCHEMA, json_text};
 
 #[derive(Debug, Args)]
 #[command(after_help = STATS_EXAMPLE)]
 pub(super) struct StatsArgs {
-    /// Where the mount is, or any path inside it [default: all mounts]
-    mountpoint: Option<PathBuf>,
+    /// Where a mount is, or any path inside it; may be repeated [default: all mounts]
+    mountpoint: Vec<PathBuf>,
 
     /// Show what happens now, again after each interval [default: 1 second]
     ///
@@ -34,11 +35,21 @@ pub(super) struct StatsArgs {
 
     /// Print JSON for programs
     ///
-    /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, each with mountpoint,
+    /// With one MOUNTPOINT the mount's .volfs/status.json; otherwise an object with a list `mounts`, each with mountpoint,
     /// source, state (alive, dead, silent, denied, error) and status. With --watch one object a line for each mount and
     /// interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of this command.
     #[arg(long)]
     pub(super) json: bool,
+
+    /// Print the counters in a format for other programs
+    #[arg(long, value_enum, conflicts_with_all = ["json", "watch"])]
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The text format of Prometheus; volfs_up is 0 for a mount that does not answer
+    Prometheus,
 }
 
 const STATS_EXAMPLE: &str = "\
@@ -47,7 +58,8 @@ Example:
   volfs stats /mnt/vol
   volfs stats --watch /mnt/vol
   volfs stats --watch=10 --json >> volfs.log
-  volfs stats --json /mnt/vol | jq .counters.errors";
+  volfs stats --json /mnt/vol | jq .counters.errors
+  volfs stats --format prometheus > volfs.prom";
 
 /// The time for one mount to answer, and for all together.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,15 +69,17 @@ const TIMEOUT_OF_ALL: Duration = Duration::from_secs(2);
 const MOST_DATASETS: usize = 5;
 
 pub(super) fn run(args: &StatsArgs) -> Result<(), CliError> {
-    let around = |typed: &Path| find_mount(mountpoint_of(typed)?.as_deref().unwrap_or(typed));
-    let place = args.mountpoint.as_deref().map(around).transpose()?.map(|mount| mount.mountpoint);
-    match (place, args.watch) {
-        (place, Some(interval)) => watch(place.as_deref(), interval, args.json),
-        (None, None) => print_all(args.json),
-        (Some(place), None) => {
-            let status = ask(&place, TIMEOUT).map_err(|why| failure(&place, &why))?;
-            output::object_or_text(args.json, || status.clone(), |layout| write(layout, &place, &status))
+    let around = |typed: &PathBuf| find_mount(mountpoint_of(typed)?.as_deref().unwrap_or(typed));
+    let places = args.mountpoint.iter().map(|typed| Ok(around(typed)?.mountpoint));
+    // each once, though paths inside it may have been typed as well
+    let places = Vec::from_iter(places.collect::<Result<BTreeSet<PathBuf>, CliError>>()?);
+    match (&places[..], args.watch) {
+        (places, Some(interval)) => watch(places, interval, args.json),
+        ([place], None) if args.format.is_none() => {
+            let status = ask(place, TIMEOUT).map_err(|why| failure(place, &why))?;
+            output::object_or_text(args.json, || status.clone(), |layout| write(layout, place, &status))
         }
+        (places, None) => print_all(places, args),
     }
 }
 
@@ -135,6 +149,16 @@ impl Found {
         Some(format!("{place}: {text}"))
     }
 
+    fn metered(&self) -> Metered {
+        Metered {
+            mountpoint: self.place.to_string_lossy().into_owned(),
+            source: self.source.to_string_lossy().into_owned(),
+            // the mount of another user answers that user
+            is_up: matches!(self.status, Ok(_) | Err(NoStatus::Denied)),
+            status: self.status.clone().ok(),
+        }
+    }
+
     fn object(&self) -> Value {
         json!({
             "mountpoint": self.place.to_string_lossy(),
@@ -165,14 +189,28 @@ impl Found {
     }
 }
 
-fn print_all(json: bool) -> Result<(), CliError> {
-    let found = find_all(&mut Asker::default())?;
-    if found.is_empty() && !json {
+/// Prints a line for each mount at these places, or for all mounts.
+fn print_all(places: &[PathBuf], args: &StatsArgs) -> Result<(), CliError> {
+    let found = find_at(places, &mut Asker::default())?;
+    if args.format == Some(Format::Prometheus) {
+        return output::print(&metrics(&found.iter().map(Found::metered).collect::<Vec<_>>()));
+    }
+    if found.is_empty() && !args.json {
         output::note("nothing is mounted by volfs; to mount type: volfs mount SOURCE MOUNTPOINT");
         return Ok(());
     }
     let objects = || found.iter().map(Found::object).collect::<Value>();
-    output::object_or_text(json, || json!({"schema": SCHEMA, "mounts": objects()}), |layout| write_all(layout, &found))
+    let object = || json!({"schema": SCHEMA, "mounts": objects()});
+    output::object_or_text(args.json, object, |layout| write_all(layout, &found))
+}
+
+/// Asks the mounts at these places, or all mounts if there are none.
+fn find_at(places: &[PathBuf], asker: &mut Asker) -> Result<Vec<Found>, CliError> {
+    if places.is_empty() {
+        return find_all(asker);
+    }
+    let mounts = places.iter().map(|place| find_mount(place)).collect::<Result<Vec<_>, _>>()?;
+    Ok(find(asker, mounts.iter().collect()))
 }
 
 fn find_all(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
@@ -317,19 +355,19 @@ const WATCH_TITLES: [&str; 9] =
     ["UTC", "mount point", "reads", "delivered", "bricks", "decoded", "from source", "hit rate", "errors"];
 const MAX_COLUMN_WIDTH: usize = 40;
 
-/// Prints what one mount does, or all, after each interval, until the reader of the output is gone. Fails if the mount at
-/// `place` is gone or its daemon died; a mount that does not answer in time may do so later.
-fn watch(place: Option<&Path>, interval: Duration, json: bool) -> Result<(), CliError> {
+/// Prints what the mounts at these places do, or all, after each interval, until the reader of the output is gone. Fails
+/// if one at these places is gone or its daemon died; a mount that does not answer in time may do so later.
+fn watch(places: &[PathBuf], interval: Duration, json: bool) -> Result<(), CliError> {
     let (mut asker, mut samples) = (Asker::default(), HashMap::new());
     let (mut table, mut titles) = (Table::new(MAX_COLUMN_WIDTH), Some(WATCH_TITLES.map(str::to_owned).to_vec()));
-    look(place, &mut asker, &mut samples)?;
+    look(places, &mut asker, &mut samples)?;
     let mut next = Instant::now();
     loop {
         next += interval;
         thread::sleep(next.saturating_duration_since(Instant::now()));
         // does not make up for intervals that were missed, for instance while the machine slept
         next = next.max(Instant::now());
-        let seen = look(place, &mut asker, &mut samples)?;
+        let seen = look(places, &mut asker, &mut samples)?;
         let time = timestamp(SystemTime::now());
         let lines: Vec<String> = match json {
             true => seen.iter().map(|(found, grown)| watch_object(&time, found, grown.as_ref()).to_string()).collect(),
@@ -345,24 +383,20 @@ fn watch(place: Option<&Path>, interval: Duration, json: bool) -> Result<(), Cli
     }
 }
 
-/// Asks one mount, or all. Returns each, and what it did since its last answer unless that was another daemon's.
+/// Asks some mounts, or all. Returns each, and what it did since its last answer unless that was another daemon's.
 fn look(
-    place: Option<&Path>,
+    places: &[PathBuf],
     asker: &mut Asker,
     samples: &mut HashMap<PathBuf, Sample>,
 ) -> Result<Vec<(Found, Option<Increase>)>, CliError> {
-    let found = match place {
-        None => find_all(asker)?,
-        Some(place) => find(asker, vec![&find_mount(place)?]),
-    };
-    let seen = found.into_iter().map(|found| match &found.status {
+    let seen = find_at(places, asker)?.into_iter().map(|found| match &found.status {
         Ok(status) => {
             let sample = Sample::new(status);
             let increase = samples.get(&found.place).and_then(|before| sample.since(before));
             samples.insert(found.place.clone(), sample);
             Ok((found, increase))
         }
-        Err(why) if place.is_some() && *why != NoStatus::Silent => Err(failure(&found.place, why)),
+        Err(why) if !places.is_empty() && *why != NoStatus::Silent => Err(failure(&found.place, why)),
         // it may answer again, and has then done something since its last answer
         Err(_) => Ok((found, None)),
     });

@@ -14,7 +14,7 @@ use super::status::DatasetCounters;
 use crate::catalog::{Node, OpenDataset};
 use crate::source::Blocking;
 use crate::sync::Mutex;
-use crate::view::{Content, Item};
+use crate::view::{Content, Item, json_text};
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
 const MAX_ATTEMPTS: usize = 4;
@@ -121,8 +121,8 @@ impl Volfs {
     /// Returns the current content of a file.
     pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
         match resolved {
-            Resolved::State(Ino::STATUS) => Ok(self.status(true).into()),
-            Resolved::State(Ino::PUBLIC_STATUS) => Ok(self.status(false).into()),
+            Resolved::State(Ino::STATUS) => Ok(json_text(&self.status(true)).into()),
+            Resolved::State(Ino::PUBLIC_STATUS) => Ok(json_text(&self.status(false)).into()),
             Resolved::State(Ino::LOG) => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, open, tree, item) => {

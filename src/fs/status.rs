@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::Volfs;
+use super::metrics::{Metered, metrics};
 use crate::array::Gauges;
 use crate::catalog::NodeId;
 use crate::counters::Counters;
@@ -25,7 +26,7 @@ impl Volfs {
     /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0
     /// when nobody reads. Without `names` there is nothing that names files and folders, but for the source, which
     /// everybody can find in the list of mounts.
-    pub(super) fn status(&self, names: bool) -> String {
+    pub(super) fn status(&self, names: bool) -> Value {
         // before the counters of the mount, which so are never less than the sums of these
         let (datasets, others) = listed(&self.datasets, if names { MAX_IDLE } else { 0 });
         let mut shown = self.options.shown.clone();
@@ -35,7 +36,7 @@ impl Volfs {
         let mut counted = object(self.counters.list());
         counted.insert("cache_bytes".into(), self.reader.bytes_held().into());
         let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = self.reader.gauges();
-        json_text(&json!({
+        json!({
             "schema": SCHEMA,
             "version": env!("CARGO_PKG_VERSION"),
             "pid": process::id(),
@@ -54,7 +55,13 @@ impl Volfs {
             "store": self.catalog.tree().store_status().as_ref().map(store),
             "datasets": datasets,
             "other_datasets": others,
-        }))
+        })
+    }
+
+    /// Returns the state of this server for Prometheus.
+    pub(crate) fn metrics(&self) -> String {
+        let source = self.options.source.to_string_lossy().into_owned();
+        metrics(&[Metered { mountpoint: String::new(), source, is_up: true, status: Some(self.status(false)) }])
     }
 }
 

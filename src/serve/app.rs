@@ -25,7 +25,7 @@ use super::peer::Peer;
 use super::response::{Body, HTML, Head, Problem, Response, is_text, set};
 use super::tree::{TreePath, find};
 use super::{ServeOptions, folder, origin_of};
-use crate::fs::Volfs;
+use crate::fs::{DOT_VOLFS, Volfs};
 
 /// Fewer bytes are not compressed.
 const COMPRESSED_FROM: u64 = 1024;
@@ -39,6 +39,9 @@ const PREFLIGHT_AGE: &str = "3600";
 const ALLOWED_HEADERS: &str =
     "range,if-match,if-none-match,if-modified-since,if-unmodified-since,if-range,authorization";
 const EXPOSED_HEADERS: &str = "accept-ranges,content-encoding,content-length,content-range,etag,last-modified";
+/// The file of `.volfs` with the state of this server for Prometheus, and its type.
+const METRICS: &str = "metrics";
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// What all requests share.
@@ -140,6 +143,9 @@ impl App {
         if let Some(answer) = page::answer(request, &path) {
             return answer;
         }
+        if !path.folder && path.names == [DOT_VOLFS, METRICS] {
+            return Ok(self.metrics());
+        }
         let found = match find(&self.files.fs, &path.names).await {
             Err((Problem::NotFound, folders)) => {
                 return Ok(not_found(request, path.names.get(..folders).unwrap_or_default()));
@@ -155,6 +161,14 @@ impl App {
             (false, true) => Ok(not_found(request, path.names.split_last().map_or(&[], |(_, above)| above))),
             (false, false) => self.files.answer(request, &path, found).await,
         }
+    }
+
+    /// Answers what Prometheus asks for.
+    fn metrics(&self) -> Response {
+        let mut response = Response::new(self.files.fs.metrics().into());
+        set(response.headers_mut(), CONTENT_TYPE, METRICS_TYPE);
+        set(response.headers_mut(), CACHE_CONTROL, "no-store");
+        response
     }
 
     /// Returns the way to the same page below the token, so that its links and lines to copy carry it on; `None` if it

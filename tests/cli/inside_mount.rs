@@ -123,6 +123,9 @@ fn a_mount_that_hangs_or_died_is_not_needed() {
     assert_eq!((&found["state"], &found["status"]), (&"dead".into(), &Value::Null));
     let table = text(&volfs().arg("stats").output().unwrap().stdout);
     assert!(table.contains(&format!("{point}: its daemon died; to clear it type: volfs umount {point}")), "{table}");
+    let metrics = output("stats", &["--format", "prometheus"], mount.point());
+    let down = format!("volfs_up{{mountpoint=\"{point}\",source=\"{}\"}} 0", source.path().display());
+    assert!(text(&metrics).lines().collect::<Vec<_>>()[2..] == [down], "{metrics:?}");
 }
 
 #[test]
@@ -164,6 +167,14 @@ fn the_counters_of_a_mount_are_shown() {
     assert!(found["counters"]["bytes_read"].as_u64().unwrap() >= samples.len() as u64);
     assert!(!printed.contains("pauses"), "{printed}");
     assert!(printed.contains("\nDatasets\n") && printed.ends_with("  north.zgy\n"), "{printed}");
+    let paths = [mount.path("north.zgy/data"), mount.point().to_owned()];
+    let metrics = volfs().args(["stats", "--format", "prometheus"]).args(paths).output().unwrap();
+    let labels = format!("{{mountpoint=\"{}\",source=\"{}\"}}", mount.point().display(), test_data("demo").display());
+    for (name, value) in [("up", "1"), ("cache_limit_bytes", "67108864"), ("errors_total", "0")] {
+        let line = format!("volfs_{name}{labels} {value}");
+        let lines = text(&metrics.stdout).lines().filter(|found| **found == line).count();
+        assert_eq!(lines, 1, "{line}: {metrics:?}");
+    }
     let inside = text(&output("stats", &[], &mount.path("north.zgy/data/lod0.raw")));
     assert!(inside.starts_with(mount.point().to_str().unwrap()), "{inside}");
     // all mounts of this machine, also those of other tests

@@ -46,6 +46,12 @@ fn files_have_the_bytes_that_cat_prints() {
     assert_eq!(status.header("cache-control"), "no-store");
     assert!(!status.has("etag") && status.json()["counters"]["reads"].as_u64().unwrap() > 0);
     assert_eq!(server.get("/.volfs/log").header("content-type"), "text/plain; charset=utf-8");
+    let metrics = server.get("/.volfs/metrics");
+    assert_eq!(metrics.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let bytes = format!("\nvolfs_read_bytes_total{{mountpoint=\"\",source=\"{}\"}} ", test_data("demo").display());
+    let (_, bytes) = metrics.text().split_once(&bytes).unwrap_or_else(|| panic!("{metrics:?}"));
+    assert!(bytes.lines().next().unwrap().parse::<u64>().unwrap() > 9 << 20);
+    assert_eq!(server.get("/.volfs/metrics/").status, 404);
 }
 
 #[test]
