@@ -1,12 +1,12 @@
 //! `volfs serve`: checks the arguments, listens, and answers requests until a signal ends it.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use nix::unistd::{User, geteuid};
 use serde_json::json;
 
@@ -30,10 +30,13 @@ pub(super) struct ServeArgs {
 
     /// The address and port to listen at, or unix:PATH for a Unix socket; port 0 is any free one
     ///
+    /// A name in place of the address, such as localhost, means all of its addresses. The server listens at each that
+    /// this machine has, and needs --allow-remote unless all are loopback; clients may call it by that name.
+    ///
     /// A Unix socket has mode 0600 and lies in a folder that only you (or root) can write to, such as $XDG_RUNTIME_DIR:
     /// curl --unix-socket PATH http://localhost/ and nginx speak to it.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = OsStringValueParser::new().try_map(|text| Listen::read(&text)))]
-    listen: Listen,
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: OsString,
 
     /// Let another user of this machine connect, such as www-data; may be repeated
     ///
@@ -127,13 +130,14 @@ Example:
 
 pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     limit_arenas();
-    if args.listen.is_remote() && !args.allow_remote {
+    let listen = Listen::read(&args.listen)
+        .map_err(|error| CliError::argument(format!("--listen {}: {error}", args.listen.to_string_lossy())))?;
+    if let Some(remote) = listen.remote().filter(|_| !args.allow_remote) {
         return Err(CliError::argument(format!(
-            "other machines could read everything through {}: add --allow-remote if they may, or leave out --listen",
-            args.listen
+            "other machines could read everything through {remote}: add --allow-remote if they may, or leave out --listen"
         )));
     }
-    let access = Arc::new(access(&args)?);
+    let access = Arc::new(access(&args, &listen)?);
     machine::check_open_files()?;
     let typed = Origin {
         path: args.source.clone(),
@@ -160,7 +164,7 @@ pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     let recent = Arc::new(RecentLines::default());
     logging::start(args.log_file.map_or(Target::Stderr, Target::File), Arc::clone(&recent))?;
     let server = Server::listen(ServeOptions {
-        listen: args.listen,
+        listen,
         access: Arc::clone(&access),
         allow_hosts: args.allow_host,
         allow_origins: args.allow_origin,
@@ -189,17 +193,17 @@ pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
 }
 
 /// Returns the users that may connect: by default this user and root; with a token every client that has it.
-fn access(args: &ServeArgs) -> Result<Access, CliError> {
+fn access(args: &ServeArgs, listen: &Listen) -> Result<Access, CliError> {
     let token = args.token_file.as_deref().map(Token::read).transpose().map_err(ServeError::from)?;
-    if args.listen.is_remote() && !args.allow_user.is_empty() {
+    if let Some(remote) = listen.remote().filter(|_| !args.allow_user.is_empty()) {
         return Err(CliError::argument(format!(
-            "--allow-user is for users of this machine, and other machines reach {}: leave out --allow-user or --listen",
-            args.listen
+            "--allow-user is for users of this machine, and other machines reach {remote}: leave out --allow-user or \
+             --listen"
         )));
     }
     let is_for_all = args.allow_other
-        || args.listen.is_remote()
-        || token.is_some() && args.allow_user.is_empty() && matches!(args.listen, Listen::Tcp(_));
+        || listen.remote().is_some()
+        || token.is_some() && args.allow_user.is_empty() && matches!(listen, Listen::Tcp { .. });
     if is_for_all {
         return Ok(Access { users: None, token });
     }
@@ -223,7 +227,7 @@ fn user_number(name: &str) -> Result<u32, CliError> {
 fn shown_address(address: &Listen, access: &Access) -> String {
     let token = access.token.as_ref().filter(|_| !is_journal()).map(|token| format!("{}/", token.text()));
     match (address, token) {
-        (Listen::Tcp(address), token) => format!("http://{address}/{}", token.unwrap_or_default()),
+        (Listen::Tcp { .. }, token) => format!("http://{address}/{}", token.unwrap_or_default()),
         (Listen::Unix(_), Some(token)) => format!("{address} (http://localhost/{token})"),
         (Listen::Unix(_), None) => address.to_string(),
     }

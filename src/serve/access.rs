@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -239,19 +239,22 @@ pub(super) struct Hosts {
     allowed: Vec<String>,
     /// Whether names are checked at all.
     checks: bool,
-    address: Option<IpAddr>,
+    addresses: Vec<IpAddr>,
 }
 
 impl Hosts {
-    /// Names are checked if only this machine reaches the server, or if some were named. No browser reaches a Unix
-    /// socket: a web server in front of it passes on the names that it has itself.
+    /// Names are checked if only this machine reaches the server, or if some were named. The name that it listens by is
+    /// one of them. No browser reaches a Unix socket: a web server in front of it passes on the names that it has itself.
     pub(super) fn new(listen: &Listen, allowed: &[String]) -> Self {
-        let address = match listen {
-            Listen::Tcp(address) => Some(address.ip()),
-            Listen::Unix(_) => None,
+        let (own, is_unix) = match listen {
+            Listen::Tcp { name, .. } => (name.as_ref(), false),
+            Listen::Unix(_) => (None, true),
         };
-        let checks = address.is_some() && !listen.is_remote() || !allowed.is_empty();
-        Self { allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(), checks, address }
+        Self {
+            allowed: allowed.iter().chain(own).map(|host| host.to_ascii_lowercase()).collect(),
+            checks: !is_unix && listen.remote().is_none() || !allowed.is_empty(),
+            addresses: listen.addresses().iter().map(SocketAddr::ip).collect(),
+        }
     }
 
     /// Returns whether a request calls this server by one of its names. A client that uses no name is not a browser.
@@ -265,7 +268,7 @@ impl Hosts {
         let host = without_port(authority).to_ascii_lowercase();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_local =
-            bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == self.address);
+            bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || self.addresses.contains(&ip));
         is_local || host == "localhost" || host.ends_with(".localhost") || self.allowed.contains(&host)
     }
 }
@@ -419,6 +422,21 @@ mod tests {
         assert!(allowed("127.0.0.1:8080", &["Data.Example"], Some("data.example:443")));
         assert!(allowed("127.0.0.1:8080", &[], None));
         assert!(!allowed("[::ffff:127.0.0.1]:8080", &[], Some("evil.example")));
+        assert!(own.iter().all(|host| allowed("localhost:8080", &[], Some(host))));
+        assert!(others.iter().all(|host| !allowed("localhost:8080", &[], Some(host))));
+    }
+
+    #[test]
+    fn a_server_may_be_called_by_the_name_that_it_listens_by() {
+        let at =
+            |address: &str| Listen::Tcp { name: Some("Build5".to_owned()), addresses: vec![address.parse().unwrap()] };
+        let allows = |hosts: &Hosts, host: &str| hosts.allow(&Request::get("/").header(HOST, host).body(()).unwrap());
+        let local = Hosts::new(&at("127.0.1.1:8080"), &[]);
+        assert!(allows(&local, "build5:8080") && allows(&local, "localhost") && !allows(&local, "evil.example"));
+        let remote = at("10.0.0.7:8080");
+        assert!(allows(&Hosts::new(&remote, &[]), "anything"));
+        let named = Hosts::new(&remote, &["data.example".to_owned()]);
+        assert!(allows(&named, "build5") && allows(&named, "10.0.0.7:8080") && !allows(&named, "anything"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -72,10 +72,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn listen(options: ServeOptions) -> Result<Self, ServeError> {
+    pub(crate) fn listen(mut options: ServeOptions) -> Result<Self, ServeError> {
         let listener = Listener::bind(&options.listen, options.access.is_for_others())?;
-        let address = listener.at(&options.listen);
-        Ok(Self { listener, address, options })
+        options.listen = listener.at(&options.listen);
+        Ok(Self { listener, address: options.listen.clone(), options })
     }
 
     /// Answers requests until one of these signals, by their numbers, ends the server. Calls `ready` when signals are
@@ -98,7 +98,7 @@ impl Server {
         let most = self.options.max_connections;
         let permits = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         let connections = Arc::new(Connections::new(fs, self.options)?);
-        let door = Door::new(self.listener)?;
+        let mut door = Door::new(self.listener)?;
         let stopped = stopped(signals)?;
         if !ready() {
             return Ok(());
@@ -130,9 +130,9 @@ fn stopped(signals: &[i32]) -> io::Result<impl Future<Output = ()>> {
     }))
 }
 
-/// A listener of the runtime. The file of a socket goes with it.
+/// The listeners of the runtime. The file of a socket goes with it.
 enum Door {
-    Tcp(TcpListener),
+    Tcp(Vec<TcpListener>),
     Unix { listener: UnixListener, _file: SocketFile },
 }
 
@@ -145,16 +145,18 @@ enum Stream {
 impl Door {
     fn new(listener: Listener) -> io::Result<Self> {
         Ok(match listener {
-            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Listener::Tcp(listeners) => {
+                Self::Tcp(listeners.into_iter().map(TcpListener::from_std).collect::<Result<_, _>>()?)
+            }
             Listener::Unix(listener, file) => Self::Unix { listener: UnixListener::from_std(listener)?, _file: file },
         })
     }
 
     /// Accepts the next connection.
-    async fn accept(&self) -> Stream {
+    async fn accept(&mut self) -> Stream {
         loop {
             let accepted = match self {
-                Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+                Self::Tcp(listeners) => poll_fn(|context| accept_any(listeners, context)).await.map(Stream::Tcp),
                 Self::Unix { listener, .. } => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
             };
             match accepted {
@@ -166,6 +168,17 @@ impl Door {
             }
         }
     }
+}
+
+/// Accepts a connection of one of these listeners, which take turns: a flood at one keeps none from another.
+fn accept_any(listeners: &mut [TcpListener], context: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+    for n in 0..listeners.len() {
+        if let Some(Poll::Ready(accepted)) = listeners.get(n).map(|listener| listener.poll_accept(context)) {
+            listeners.rotate_left(n + 1);
+            return Poll::Ready(accepted.map(|(stream, _)| stream));
+        }
+    }
+    Poll::Pending
 }
 
 /// What all connections share.
@@ -182,10 +195,8 @@ struct Connections {
 
 impl Connections {
     fn new(fs: Arc<Volfs>, options: ServeOptions) -> io::Result<Self> {
-        let peers = match &options.listen {
-            Listen::Tcp(address) if options.access.needs_user(true) => Some(Peers::start(address.ip())?),
-            _ => None,
-        };
+        let address = options.listen.addresses().first().filter(|_| options.access.needs_user(true));
+        let peers = address.map(|address| Peers::start(address.ip())).transpose()?;
         if options.access.users.is_some() && peers.as_ref().is_some_and(|peers| !peers.can_tell) {
             log::warn!("all connections are refused, since the kernel does not say here whose they are: {NO_USERS}");
         }

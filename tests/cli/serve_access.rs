@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -143,7 +143,7 @@ fn other_users_of_the_machine_are_refused() {
         for user in [OWNER, 0] {
             assert_eq!(as_user(user, || server.get(JSON).status), 200, "{listen} {user}");
         }
-        for path in [JSON, "/", "/.volfs/status.json", "/.volfs/page/main.js", "/nothing"] {
+        for path in [JSON, "/", "/.volfs/metrics", "/.volfs/page/main.js", "/nothing"] {
             let refused = as_user(STRANGER, || server.get(path));
             assert_eq!((refused.status, refused.header("connection")), (403, "close"), "{listen} {path}");
             let line = refused.text();
@@ -339,7 +339,7 @@ fn a_token_comes_in_three_ways_and_is_in_no_log() {
         let headers =
             [("Authorization", format!("Bearer {wrong}")), ("Cookie", format!("volfs={wrong}; volfs={TOKEN}"))];
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        for path in [format!("/{wrong}{JSON}"), JSON.to_owned(), "/".to_owned(), "/.volfs/status.json".to_owned()] {
+        for path in [format!("/{wrong}{JSON}"), JSON.to_owned(), "/".to_owned(), "/.volfs/metrics".to_owned()] {
             let refused = server.request("GET", &path, &headers);
             assert_eq!((refused.status, refused.header("www-authenticate")), (401, "Bearer"), "{wrong} {path}");
             assert_eq!(refused.text().lines().count(), 1);
@@ -405,6 +405,28 @@ fn what_nobody_can_mean_is_said_in_one_line() {
     }
     fails(&["--token-file", "/nowhere"], 1, "cannot read the token file");
     fails(&["--listen", "0.0.0.0:0", "--allow-remote", "--allow-user", "root"], 2, "--allow-user");
+    fails(&["--listen", "localhost"], 2, "write it as ADDRESS:PORT");
+    fails(&["--listen", "no-such-host.invalid:0"], 2, "cannot find the address of no-such-host.invalid");
+    // a name of 0.0.0.0
+    fails(&["--listen", "0:0"], 2, "through 0.0.0.0:0: add --allow-remote");
+}
+
+#[test]
+fn a_name_is_served_at_all_of_its_addresses() {
+    let mut command = volfs();
+    let mut server = Server::run(command.arg("serve").arg(test_data("demo")).args(["--listen", "localhost:0"]));
+    let port = server.address.port();
+    assert!(server.printed.ends_with(&format!(" at http://localhost:{port}/\n")), "{}", server.printed);
+    let addresses: Vec<_> = ("localhost", port).to_socket_addrs().unwrap().collect();
+    // no other user may listen at one of them
+    let mut usable = addresses.into_iter().filter(|address| TcpListener::bind((address.ip(), 0)).is_ok()).peekable();
+    assert!(usable.peek().is_some());
+    for address in usable {
+        server.address = address;
+        let of = |host: &str| server.request("GET", JSON, &[("Host", host)]).status;
+        let hosts = ["localhost", &format!("localhost:{port}"), &address.to_string(), "evil.example"];
+        assert_eq!(hosts.map(of), [200, 200, 200, 421], "{address}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, mpsc};
@@ -46,7 +46,9 @@ impl Server {
         let (send, log) = mpsc::channel();
         let errors = BufReader::new(child.stderr.take().unwrap());
         thread::spawn(move || errors.lines().map_while(Result::ok).for_each(|line| drop(send.send(line))));
-        let address = line.rsplit_once("http://").and_then(|(_, url)| url.split('/').next()?.parse().ok());
+        let addresses = line.rsplit_once("http://").and_then(|(_, url)| url.split('/').next()?.to_socket_addrs().ok());
+        // a machine may know an address of IPv6 for a name, and have no IPv6
+        let address = addresses.and_then(|addresses| addresses.max_by_key(SocketAddr::is_ipv4));
         let address = address.unwrap_or_else(|| panic!("{line:?}, {:?}", log.recv_timeout(SOON)));
         Self { child, address, printed: line, log: Mutex::new(log) }
     }
