@@ -7,9 +7,11 @@ mod brick;
 mod dims;
 mod grid;
 mod survey;
+mod unit;
 
 pub(crate) use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Dtype, NativeJson, Scaling};
 pub(crate) use brick::{Brick, BrickSet, Coded, Element, ObjectName, Plain, StoredLength};
 pub(crate) use dims::{Dims, Layout, MAX_AXES, Region};
 pub(crate) use grid::{AxisPermutation, BrickGrid};
 pub(crate) use survey::{Affine, Corner, DatasetInfo, Geometry, Histogram, Statistics};
+pub(crate) use unit::{Unit, conversion};
