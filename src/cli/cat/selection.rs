@@ -2,12 +2,16 @@
 //! numbers.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use crate::cli::text::{choose, float};
-use crate::volume::{ArrayInfo, Axis, Dims, Region};
+use crate::volume::{ArrayInfo, Axis, Dims, Region, conversion};
 
 /// How far from a position a value may be, in steps of the axis.
 const TOLERANCE: f64 = 1e-6;
+
+/// What stands before a number that need not be one of the axis'.
+const NEAREST: &str = "nearest:";
 
 /// Significant digits of annotations in messages.
 const DIGITS: usize = 9;
@@ -43,24 +47,62 @@ impl Slices {
     }
 }
 
+/// A position along an axis, as it was typed.
+#[derive(Clone, Debug, PartialEq)]
+struct Position {
+    number: f64,
+    /// The axis' own if empty.
+    unit: String,
+}
+
+impl Position {
+    fn read(text: &str) -> Option<Self> {
+        let end = text.rfind(|c: char| c.is_ascii_digit() || c == '.').map_or(0, |last| last + 1);
+        let (number, unit) = text.split_at(end);
+        let number = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+        Some(Self { number, unit: unit.trim().to_owned() })
+    }
+
+    /// Returns the position in the unit of an axis. The caller puts the axis' name before an error.
+    fn on(&self, axis: &Axis) -> Result<f64, String> {
+        let own = axis.unit.as_deref().unwrap_or_default();
+        let factor = if self.unit.is_empty() { Some(1.0) } else { conversion(&self.unit, own) };
+        let has = || if own.is_empty() { "has no unit".to_owned() } else { format!("is in {own}") };
+        factor.map(|factor| self.number * factor).ok_or_else(|| format!("{}: {self} does not fit", has()))
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", float(self.number, DIGITS), self.unit)
+    }
+}
+
 /// One `--at`: a slice of one axis, by annotation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct At {
     axis: String,
-    /// The slice, of which both ends belong to the selection.
-    slice: Slice<f64>,
+    /// The slice: one position, or all that lie between two, both included.
+    slice: Slice<Position>,
+    /// Whether one position stands for the nearest that there is.
+    nearest: bool,
 }
 
 impl At {
-    /// Parses `inline=1234` and `inline=1234:1300`.
+    /// Parses `inline=1234`, `inline=nearest:1234`, `inline=1234:1300` and `z=0.1um:0.3um`.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let example = "write it as inline=1234 or inline=1234:1300";
+        let example = "write it as inline=1234, inline=1234:1300, inline=nearest:1234 or sample=1.2s";
         let (axis, value) = text.rsplit_once('=').ok_or_else(|| example.to_owned())?;
-        let number = |text: &str| match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(number),
-            _ => Err(format!("{text:?} is not a number; {example}")),
-        };
-        Ok(Self { axis: axis.trim().to_owned(), slice: Slice::read(value, number)? })
+        let one = value.trim().strip_prefix(NEAREST);
+        let position = |text: &str| Position::read(text).ok_or_else(|| format!("{text:?} is not a number; {example}"));
+        let slice = Slice::read(one.unwrap_or(value), position)?;
+        match &slice {
+            Slice::Range(..) if one.is_some() => Err(format!("{NEAREST} takes one number, and not a range")),
+            Slice::Range(Some(a), Some(b)) if a.unit.is_empty() != b.unit.is_empty() => {
+                Err(format!("{a}:{b} has one unit; give it to both numbers or to none"))
+            }
+            _ => Ok(Self { axis: axis.trim().to_owned(), slice, nearest: one.is_some() }),
+        }
     }
 }
 
@@ -87,7 +129,7 @@ pub(super) fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Re
             return Err(format!("axis {} is given twice; give it once, with --region or with --at", names[axis]));
         }
         let failed = |what| format!("--at: axis {} {what}", names[axis]);
-        chosen[axis] = Some(by_value(at.slice, info.axes.get(axis), shape[axis]).map_err(failed)?);
+        chosen[axis] = Some(by_value(at, info.axes.get(axis), shape[axis]).map_err(failed)?);
     }
     let range = |axis: usize| chosen[axis].unwrap_or((0, shape[axis]));
     let start = Dims::from_fn(shape.len(), |axis| range(axis).0);
@@ -127,38 +169,46 @@ fn by_index(slice: Slice<i64>, count: u64) -> Result<(u64, u64), String> {
 }
 
 /// Returns the first index and one past the last. The caller puts the axis' name before an error.
-fn by_value(slice: Slice<f64>, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), String> {
+fn by_value(at: &At, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), String> {
     let usable = |axis: &&Axis| axis.first.is_finite() && axis.step.is_finite() && (axis.step != 0.0 || count == 1);
     let Some(axis) = axis.filter(usable).filter(|_| count > 0) else {
         return Err("has no numbers to choose by; give indexes with --region".to_owned());
     };
-    let position = |value: f64| position(value, axis, count);
-    match slice {
-        Slice::One(value) => position(value).map(|at| (at, at + 1)),
-        Slice::Range(a, b) => {
-            let (first, last) = (a.map_or(Ok(0), position)?, b.map_or(Ok(count - 1), position)?);
-            if first <= last {
-                return Ok((first, last + 1));
-            }
-            let value = |at: u64| float(axis.first + at as f64 * axis.step, DIGITS);
-            Err(format!("runs in the other direction: give {}:{}", value(last), value(first)))
-        }
-    }
-}
-
-fn position(value: f64, axis: &Axis, count: u64) -> Result<u64, String> {
     let (last, step) = ((count - 1) as f64, if axis.step == 0.0 { 1.0 } else { axis.step });
-    let exact = (value - axis.first) / step;
-    let nearest = exact.round().clamp(0.0, last);
-    if (exact - nearest).abs() <= TOLERANCE {
-        // the clamp above keeps it within 0 and the last index
-        return Ok(nearest as u64);
-    }
-    let text = |at: f64| float(axis.first + at * axis.step, DIGITS);
-    let steps = if count > 1 { format!(" in steps of {}", float(axis.step, DIGITS)) } else { String::new() };
-    let unit = axis.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
-    let (value, near) = (float(value, DIGITS), text(nearest));
-    Err(format!("has no {value}; the nearest is {near} (it has {} to {}{steps}{unit})", text(0.0), text(last)))
+    let text = |index: f64| float(axis.first + index * axis.step, DIGITS);
+    let has = || {
+        let steps = if count > 1 { format!(" in steps of {}", float(axis.step, DIGITS)) } else { String::new() };
+        let unit = axis.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
+        format!("(it has {} to {}{steps}{unit})", text(0.0), text(last))
+    };
+    // in steps from the first position
+    let place = |position: &Position| Ok::<f64, String>((position.on(axis)? - axis.first) / step);
+    let (from, to) = match &at.slice {
+        Slice::One(position) => {
+            let exact = place(position)?;
+            let nearest = exact.round().clamp(0.0, last);
+            if !at.nearest && (exact - nearest).abs() > TOLERANCE {
+                return Err(format!("has no {position}; the nearest is {} {}", text(nearest), has()));
+            }
+            (nearest, nearest)
+        }
+        Slice::Range(a, b) => {
+            let end = |end: &Option<Position>, open| end.as_ref().map_or(Ok(open), place);
+            let (from, to) = (end(a, 0.0)?, end(b, last)?);
+            let typed = |end: &Option<Position>| end.as_ref().map_or_else(String::new, ToString::to_string);
+            let (a_typed, b_typed) = (typed(a), typed(b));
+            if a.is_some() && b.is_some() && from > to + TOLERANCE {
+                return Err(format!("runs in the other direction: give {b_typed}:{a_typed}"));
+            }
+            let inside = ((from - TOLERANCE).ceil().max(0.0), (to + TOLERANCE).floor().min(last));
+            if inside.0 > inside.1 {
+                return Err(format!("has nothing in {a_typed}:{b_typed} {}", has()));
+            }
+            inside
+        }
+    };
+    // both are within 0 and the last index
+    Ok((from as u64, to as u64 + 1))
 }
 
 #[cfg(test)]
@@ -251,8 +301,72 @@ mod tests {
             (&["sample=-12.5:-12.3"], [(0, 50), (0, 70), (0, 3)]),
             (&["sample=-2.6"], [(0, 50), (0, 70), (99, 100)]),
             (&["inline=1090:"], [(45, 50), (0, 70), (0, 100)]),
+            (&["crossline=nearest:299.4", "inline=nearest: 1041"], [(21, 22), (1, 2), (0, 100)]),
+            (&["inline=nearest:-1e300", "sample=nearest:1e300"], [(0, 1), (0, 70), (99, 100)]),
         ] {
             assert_eq!(at(text).as_deref(), Ok(&wanted[..]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_has_what_lies_inside() {
+        for (text, wanted) in [
+            ("inline=1001:1006.5", [(1, 4), (0, 70), (0, 100)]),
+            ("inline=1000:2000", [(0, 50), (0, 70), (0, 100)]),
+            ("inline=-1e308:1e308", [(0, 50), (0, 70), (0, 100)]),
+            ("inline=:1001.9", [(0, 1), (0, 70), (0, 100)]),
+            ("inline=:", [(0, 50), (0, 70), (0, 100)]),
+            ("crossline=1000:298.5", [(0, 50), (0, 2), (0, 100)]),
+            ("crossline=231.5:", [(0, 50), (69, 70), (0, 100)]),
+            ("sample=-12.45:-12.25", [(0, 50), (0, 70), (1, 3)]),
+        ] {
+            assert_eq!(at(&[text]).as_deref(), Ok(&wanted[..]), "{text}");
+        }
+        for (text, part) in [
+            ("inline=1001:1001.5", "axis inline has nothing in 1001:1001.5 (it has 1000 to 1098 in steps of 2)"),
+            ("inline=1099:", "axis inline has nothing in 1099: (it has 1000 to 1098 in steps of 2)"),
+            ("inline=:999", "axis inline has nothing in :999 (it has 1000 "),
+            ("crossline=230:", "axis crossline has nothing in 230: (it has 300 to 231 in steps of -1)"),
+            ("crossline=231.5:299.5", "axis crossline runs in the other direction: give 299.5:231.5"),
+            ("inline=nearest:1000:1010", "nearest: takes one number"),
+            ("inline=nearest:", "\"\" is not a number"),
+        ] {
+            let error = at(&[text]).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn positions_may_have_a_unit_of_the_kind_that_the_axis_has() {
+        let mut info = info(&[("z", 50, 0.0, 28.0), ("sample", 70, 1200.0, 4.0), ("line", 9, 1.0, 1.0)]);
+        for (axis, unit) in info.axes.iter_mut().zip(["nanometer", "ms"]) {
+            axis.unit = Some(unit.to_owned());
+        }
+        let at = |text: &str| ranges(select(&info, None, &[At::read(text)?]));
+        for (text, wanted) in [
+            ("z=0.1um:0.3µm", [(4, 11), (0, 70), (0, 9)]),
+            ("z=2.8e-8 m", [(1, 2), (0, 70), (0, 9)]),
+            ("z=28", [(1, 2), (0, 70), (0, 9)]),
+            ("z=nearest:0.1um", [(4, 5), (0, 70), (0, 9)]),
+            ("sample=1.2s:1.208s", [(0, 50), (0, 3), (0, 9)]),
+            ("sample=1.204s", [(0, 50), (1, 2), (0, 9)]),
+            ("sample=:1204000us", [(0, 50), (0, 2), (0, 9)]),
+        ] {
+            assert_eq!(at(text).as_deref(), Ok(&wanted[..]), "{text}");
+        }
+        for (text, part) in [
+            ("sample=1.2m", "axis sample is in ms: 1.2m does not fit"),
+            ("sample=1.2fortnights:", "axis sample is in ms: 1.2fortnights does not fit"),
+            ("line=nearest:3ms", "axis line has no unit: 3ms does not fit"),
+            ("sample=1.2005s", "sample has no 1.2005s; the nearest is 1200 (it has 1200 to 1476 in steps of 4 ms)"),
+            ("sample=1s:1.1s", "axis sample has nothing in 1s:1.1s (it has 1200 to 1476 in steps of 4 ms)"),
+            ("sample=1.2:1.6s", "1.2:1.6s has one unit"),
+            ("sample=s", "\"s\" is not a number"),
+            ("sample=1.2.3s", "\"1.2.3s\" is not a number"),
+            ("sample=1e999s", "\"1e999s\" is not a number"),
+        ] {
+            let error = at(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 
@@ -264,7 +378,6 @@ mod tests {
                 "axis inline has no 1001.1; the nearest is 1002 (it has 1000 to 1098 in steps of 2)",
             ),
             (&["inline=5"], "has no 5; the nearest is 1000"),
-            (&["inline=1000:2000"], "has no 2000; the nearest is 1098"),
             (&["crossline=231:300"], "axis crossline runs in the other direction: give 300:231"),
             (&["trace=5"], "there is no axis trace; there are inline, crossline, sample"),
             (&["inline=1000", "INLINE=1002"], "axis inline is given twice"),
