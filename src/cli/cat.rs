@@ -27,8 +27,7 @@ use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
 use crate::memory::BufferPool;
 use crate::pool::Pool;
-use crate::view::layer_folders;
-use crate::view::npy_header;
+use crate::view::{find_layer, npy_header};
 use crate::volume::{ArrayInfo, Region};
 
 #[derive(Debug, Args)]
@@ -41,7 +40,8 @@ pub(super) struct CatArgs {
 
     /// The layer [default: the first, or that of PATH]
     ///
-    /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude.
+    /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude. `data` is the first layer of a
+    /// volume without one of that name.
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
 
@@ -59,8 +59,9 @@ pub(super) struct CatArgs {
 
     /// The part to print along one axis, by what the survey calls it; may be repeated
     ///
-    /// `inline=1234` is one line, `inline=1234:1300` all lines from the first to the second, both included;
-    /// `inline=1234:` goes to the last. `volfs info` shows the axes, their numbers and their steps.
+    /// `inline=1234` is one line, `inline=nearest:1234` the nearest line, and `inline=1234:1300` all lines from one
+    /// number to the other, both included; `inline=1234:` goes to the last. Numbers are in the axis' unit, or have one:
+    /// `sample=1.2s:1.6s`, `z=0.1um`. `volfs info` shows the axes, their numbers, steps and units.
     #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     at: Vec<At>,
 
@@ -105,6 +106,7 @@ const CAT_EXAMPLE: &str = "\
 Example:
   volfs cat ~/surveys/north.zgy --at inline=1234 -o line.raw
   volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
+  volfs cat ~/cells --at z=nearest:0.1um --at x=1um:2um --format npy > part.npy
   volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
   volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
 
@@ -191,18 +193,15 @@ fn agreeing(option: &str, typed: Option<usize>, by_path: Option<usize>) -> Resul
 
 fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
     let names: Vec<&str> = open.dataset.layers().iter().map(|layer| layer.name.as_str()).collect();
-    let by_name = choose("layer", &names, name);
-    let hidden = open.dataset.hidden().iter().find(|layer| layer.name.eq_ignore_ascii_case(name));
-    match (by_name, hidden) {
-        (Ok(found), None) => Ok(found),
-        (Ok(found), Some(_)) if names.get(found) == Some(&name) => Ok(found),
-        (_, Some(hidden)) => Err(format!("--layer {} cannot be shown: {}", hidden.name, hidden.reason)),
-        (Err(error), None) => {
-            // the names of folders are those of layers, percent-encoded
-            let folder = layer_folders(open).iter().position(|folder| folder == name);
-            folder.ok_or_else(|| format!("--layer: {error}"))
-        }
+    // a mount finds folders, whose names are those of layers, percent-encoded
+    let same = names.iter().position(|layer| *layer == name);
+    if let Some(found) = same.or_else(|| find_layer(open, name)) {
+        return Ok(found);
     }
+    if let Some(hidden) = open.dataset.hidden().iter().find(|layer| layer.name.eq_ignore_ascii_case(name)) {
+        return Err(format!("--layer {} cannot be shown: {}", hidden.name, hidden.reason));
+    }
+    choose("layer", &names, name).map_err(|error| format!("--layer: {error}"))
 }
 
 /// Writes a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is gone.

@@ -19,7 +19,7 @@ use crate::format::registry;
 use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 use crate::mount::Mount;
 use crate::source::{Origin, StoreOption, StoreUrl, is_url, shown};
-use crate::view::layer_folders;
+use crate::view::{find_layer, layer_folders};
 
 /// The most names of a folder that are compared with a name that does not exist.
 const MOST_NAMES: usize = 10_000;
@@ -213,7 +213,7 @@ impl DatasetAt {
     fn go_inside(&mut self, names: &[OsString]) -> Option<()> {
         let names = names.iter().map(|name| name.to_str()).collect::<Option<Vec<&str>>>()?;
         let Some((first, rest)) = names.split_first() else { return Some(()) };
-        self.layer = layer_folders(&self.open).iter().position(|folder| folder == first);
+        self.layer = find_layer(&self.open, first);
         if self.layer.is_none() {
             // a file about the dataset, such as dataset.json, or a folder with all levels of a layer
             self.file = Some((*first).to_owned());

@@ -12,6 +12,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) use crate::logging::one_line as escaped;
 pub(super) use crate::logging::timestamp;
+use crate::view::find_name;
 
 /// Returns a path on one line with control characters escaped, and bytes that are not UTF-8 as `\xff`.
 pub(super) fn escaped_path(path: &Path) -> String {
@@ -148,21 +149,19 @@ const ALIKE: f64 = 0.75;
 /// only one that begins with it.
 /// The error suggests the most similar name and lists all: `there is no layer x; did you mean y? there are y, z`.
 pub(super) fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> {
-    if let Some(same) = names.iter().position(|name| *name == typed) {
-        return Ok(same);
-    }
     let lower = typed.to_lowercase();
-    let fits: [&dyn Fn(&str) -> bool; 2] =
-        [&|name| name == lower, &|name| !lower.is_empty() && name.starts_with(&lower)];
-    for fits in fits {
-        let found: Vec<usize> = (0..names.len()).filter(|n| fits(&names[*n].to_lowercase())).collect();
-        match found[..] {
-            [] => {}
-            [one] => return Ok(one),
-            _ => {
-                let several: Vec<&str> = found.iter().map(|n| names[*n]).collect();
-                return Err(format!("{typed} may be any of {}; give more of the name", several.join(", ")));
-            }
+    let begins = |n: &usize| !lower.is_empty() && names[*n].to_lowercase().starts_with(&lower);
+    let found = match find_name(names, typed) {
+        Ok(Some(found)) => return Ok(found),
+        Ok(None) => (0..names.len()).filter(begins).collect(),
+        Err(several) => several,
+    };
+    match found[..] {
+        [] => {}
+        [one] => return Ok(one),
+        _ => {
+            let several: Vec<&str> = found.iter().map(|n| names[*n]).collect();
+            return Err(format!("{typed} may be any of {}; give more of the name", several.join(", ")));
         }
     }
     let all = names.join(", ");

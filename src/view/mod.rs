@@ -29,13 +29,14 @@ pub(crate) use entry::Entry;
 #[cfg(test)]
 pub(crate) use entry::level_files;
 pub(crate) use json::text as json_text;
+pub(crate) use names::find_name;
 pub(crate) use registry::{VIEW_NAMES, registry, views_of, with_needed};
 #[cfg(test)]
 pub(crate) use segments::{ComputedFile, Convert, NextSegment, Samples, Segment};
 pub(crate) use segments::{Content, FileRead, SampleRequest, ShownArray, Step};
 #[cfg(test)]
 pub(crate) use slice_cost::SliceCost;
-pub(crate) use tree::{ERROR_TXT, Item, Tree, layer_folders};
+pub(crate) use tree::{ERROR_TXT, Item, Tree, find_layer, layer_folders};
 
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};

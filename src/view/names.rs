@@ -49,6 +49,26 @@ pub(crate) fn unique(name: String, max: usize, taken: &mut HashSet<String>) -> S
     candidate
 }
 
+/// Returns the index of a name, or else of the only one that differs from it in case alone. Fails with the indexes of
+/// all that do if they are several.
+pub(crate) fn find_name(
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+    wanted: &str,
+) -> Result<Option<usize>, Vec<usize>> {
+    fn lower(name: &str) -> impl Iterator<Item = char> {
+        name.chars().flat_map(char::to_lowercase)
+    }
+    let mut alike = Vec::new();
+    for (n, name) in names.into_iter().enumerate() {
+        match name.as_ref() {
+            name if name == wanted => return Ok(Some(n)),
+            name if lower(name).eq(lower(wanted)) => alike.push(n),
+            _ => {}
+        }
+    }
+    if alike.len() > 1 { Err(alike) } else { Ok(alike.pop()) }
+}
+
 /// Truncates to at most `max` bytes, at a character boundary and not inside a percent code.
 fn truncate(text: &mut String, max: usize) {
     if text.len() <= max {
@@ -116,6 +136,19 @@ mod tests {
         let long = "y".repeat(255);
         unique(long.clone(), NAME_MAX, &mut taken);
         assert_eq!(unique(long, NAME_MAX, &mut taken).len(), 255);
+    }
+
+    #[test]
+    fn a_name_is_found_in_any_case_if_only_one_can_be_meant() {
+        let names = ["Inline", "ÅSGÅRD", "x", "X", "a%2Fb"];
+        let find = |wanted| find_name(names, wanted);
+        for (wanted, found) in
+            [("Inline", 0), ("INLINE", 0), ("inline", 0), ("åsgård", 1), ("x", 2), ("X", 3), ("A%2fB", 4)]
+        {
+            assert_eq!(find(wanted), Ok(Some(found)), "{wanted}");
+        }
+        assert_eq!((find("in"), find(""), find("inline ")), (Ok(None), Ok(None), Ok(None)));
+        assert_eq!(find_name(["Foo", "bar", "foo"], "FOO"), Err(vec![0, 2]));
     }
 
     fn names_of(axes: &[&str]) -> Vec<String> {

@@ -3,12 +3,13 @@
 //! They are numbered in the order in which they are declared, each folder before what is in it; inode numbers are
 //! computed from these numbers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::iter;
 
 use super::entry::{Entry, File, Grid, Kind, numbered};
 use super::json;
-use super::names::{NAME_MAX, file_name, unique};
+use super::names::{NAME_MAX, axis_names, file_name, find_name, unique};
 use super::segments::{Content, ShownArray};
 use super::{LayerRef, View};
 use crate::catalog::OpenDataset;
@@ -23,6 +24,8 @@ const DESCRIPTION_BYTES: usize = 48 << 20;
 const DATASET_JSON: &str = "dataset.json";
 /// The file with the reason why the dataset does not open.
 pub(crate) const ERROR_TXT: &str = "error.txt";
+/// The name by which the first layer is found where no layer is called so.
+const FIRST_LAYER: &str = "data";
 
 /// A file or folder of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(crate) struct Tree {
     views: &'static [View],
     /// In the order of their numbers. The entries of a folder follow it.
     nodes: Vec<Node>,
+    /// The folder of each layer.
+    layers: Vec<usize>,
 }
 
 /// A file, a folder, or a grid.
@@ -72,6 +77,21 @@ pub(crate) fn layer_folders(open: &OpenDataset) -> Vec<String> {
     layer_names(open, &mut taken_names())
 }
 
+/// Returns the index of the layer that a name means: that of its folder, in any case, or `data` for the first one. No
+/// layer is found in place of one that cannot be shown.
+pub(crate) fn find_layer(open: &OpenDataset, name: &str) -> Option<usize> {
+    layer_among(open, &layer_folders(open), name)
+}
+
+/// Like [`find_layer`], with the names of the folders.
+fn layer_among(open: &OpenDataset, folders: &[impl AsRef<str>], name: &str) -> Option<usize> {
+    let hidden = open.dataset.hidden().iter().map(|layer| Cow::from(file_name(&layer.name, NAME_MAX)));
+    match find_name(folders.iter().map(|name| Cow::from(name.as_ref())).chain(hidden), name) {
+        Ok(None) => (!folders.is_empty() && name.eq_ignore_ascii_case(FIRST_LAYER)).then_some(0),
+        found => found.ok().flatten().filter(|layer| *layer < folders.len()),
+    }
+}
+
 /// Returns the names in a dataset's folder that no layer can have.
 fn taken_names() -> HashSet<String> {
     HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()])
@@ -85,7 +105,7 @@ fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
     pub(crate) fn new(open: &OpenDataset, views: &'static [View]) -> Self {
-        let mut tree = Self { views, nodes: Vec::new() };
+        let mut tree = Self { views, nodes: Vec::new(), layers: Vec::new() };
         let description = File { may_block: true, ..File::new(description) };
         let error = File { is_there: |_| false, ..File::new(|_| Ok(String::new().into())) };
         let own = [(DATASET_JSON, description), (ERROR_TXT, error)];
@@ -96,6 +116,7 @@ impl Tree {
             let shown = LayerRef { open, layer, views };
             let entries = |view: &View| numbered((view.entries)(shown));
             let in_layer = views.iter().filter(|view| view.beside_layer.is_none()).flat_map(entries).collect();
+            tree.layers.push(tree.nodes.len());
             tree.add(Entry::dir(name.clone(), in_layer), 0, Some(layer));
             for (view, suffix) in views.iter().filter_map(|view| Some((view, view.beside_layer?))) {
                 let entries = entries(view);
@@ -225,8 +246,9 @@ impl Tree {
         }
     }
 
-    /// Finds `name` in a folder. Fails with [`SourceError::WouldBlock`] if it has to look at the source and may not
-    /// wait.
+    /// Finds `name` in a folder. Layers and axes are found in any case, and `data` is the first layer of a dataset
+    /// without one of that name; an entry has one number, whatever it is called. Fails with
+    /// [`SourceError::WouldBlock`] if it has to look at the source and may not wait.
     pub(crate) fn find(
         &self,
         open: &OpenDataset,
@@ -236,10 +258,42 @@ impl Tree {
     ) -> Result<Option<Item>, FormatError> {
         let found = match &self.node(folder).kind {
             Kind::Grid(grid) => find_in_grid(grid, folder, name),
-            _ => self.entries(folder, 0).find(|item| self.node(*item).name == name),
+            _ => self.named(folder, name).or_else(|| match folder {
+                Item::DATASET => self.find_by_layer(open, name),
+                _ => self.find_by_axis(open, folder, name),
+            }),
         };
         let Some(found) = found else { return Ok(None) };
         Ok(self.is_there(open, found, blocking)?.then_some(found))
+    }
+
+    fn named(&self, folder: Item, name: &str) -> Option<Item> {
+        self.entries(folder, 0).find(|item| self.node(*item).name == name)
+    }
+
+    /// Finds the folder of a layer, or one beside it, whose name is typed with another name of the layer.
+    fn find_by_layer(&self, open: &OpenDataset, name: &str) -> Option<Item> {
+        let folders: Vec<&str> = self.layers.iter().map(|at| &*self.nodes[*at].name).collect();
+        let mut suffixes = iter::once("").chain(self.views.iter().filter_map(|view| view.beside_layer));
+        suffixes.find_map(|suffix| {
+            let layer = layer_among(open, &folders, name.strip_suffix(suffix)?)?;
+            self.named(Item::DATASET, &format!("{}{suffix}", folders[layer]))
+        })
+    }
+
+    /// Finds an entry whose name has the name of an axis, which is typed in another case.
+    fn find_by_axis(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
+        let axes = axis_names(self.layer_of(open, self.node(folder)).levels().first()?.info());
+        self.entries(folder, 0).find(|item| {
+            let entry = &*self.node(*item).name;
+            let mut places = axes.iter().enumerate().flat_map(|(n, axis)| {
+                entry.match_indices(axis.as_str()).map(move |(begin, _)| (n, begin, begin + axis.len()))
+            });
+            places.any(|(n, begin, end)| {
+                let typed = name.strip_prefix(&entry[..begin]).and_then(|rest| rest.strip_suffix(&entry[end..]));
+                typed.is_some_and(|typed| find_name(&axes, typed) == Ok(Some(n)))
+            })
+        })
     }
 
     fn is_there(&self, open: &OpenDataset, item: Item, blocking: Blocking) -> Result<bool, FormatError> {
@@ -293,4 +347,115 @@ fn find_in_grid(grid: &Grid, folder: Item, name: &str) -> Option<Item> {
     let is_exact = digits.len() == 1 || !digits.starts_with(['0', '+']);
     let at: u64 = digits.parse().ok().filter(|at| is_exact && *at < along)?;
     Some(Item { depth, number: folder.number * along + at, ..folder })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::registry::registry;
+    use super::super::tests::{Layers, Zeros, dataset, zeros};
+    use super::*;
+    use crate::format::{Dataset, HiddenLayer, Layer};
+    use crate::volume::{DatasetInfo, Dtype, NativeJson};
+
+    /// A dataset with layers that can be shown, and others that cannot.
+    struct Various(DatasetInfo, Vec<Layer>, Vec<HiddenLayer>);
+
+    impl Dataset for Various {
+        fn info(&self) -> &DatasetInfo {
+            &self.0
+        }
+        fn layers(&self) -> &[Layer] {
+            &self.1
+        }
+        fn hidden(&self) -> &[HiddenLayer] {
+            &self.2
+        }
+    }
+
+    /// Opens a dataset whose layers have these axes.
+    fn opened(shown: &[&str], hidden: &[&str], axes: [&str; 3]) -> OpenDataset {
+        let mut info = zeros(&[4, 5, 6], Dtype::UInt8).info().clone();
+        info.axes.iter_mut().zip(axes).for_each(|(axis, name)| axis.name = name.to_owned());
+        let layer = |name: &&str| Layer {
+            name: (*name).to_owned(),
+            levels: vec![Arc::new(Zeros(info.clone()))],
+            native: NativeJson::new(),
+        };
+        let hidden = hidden.iter().map(|name| HiddenLayer { name: (*name).to_owned(), ..HiddenLayer::default() });
+        let various = Various(DatasetInfo::default(), shown.iter().map(layer).collect(), hidden.collect());
+        let none = Layers(DatasetInfo::default(), Vec::new(), None);
+        OpenDataset { dataset: Box::new(various), ..dataset("vds", none) }
+    }
+
+    /// Returns the path in the tree that a typed path leads to.
+    fn found(open: &OpenDataset, path: &str) -> Option<String> {
+        let tree = Tree::new(open, registry());
+        let step = |folder, name| tree.find(open, folder, name, Blocking::Yes).unwrap();
+        let mut item = path.split('/').try_fold(Item::DATASET, step)?;
+        assert_eq!(tree.item(tree.number(item)), Some(item), "it has a number of its own");
+        let mut names = Vec::new();
+        while item != Item::DATASET {
+            names.insert(0, tree.name(item));
+            item = tree.parent(item);
+        }
+        Some(names.join("/"))
+    }
+
+    #[test]
+    fn layers_and_axes_are_found_in_any_case() {
+        let open = opened(&["Amplitude", "a/b", "Offset", "offset"], &["Depth"], ["Inline", "Crossline", "Sample"]);
+        for (typed, path) in [
+            ("amplitude/lod0.raw", "Amplitude/lod0.raw"),
+            ("Amplitude/lod0.by-sample.npy", "Amplitude/lod0.by-Sample.npy"),
+            ("AMPLITUDE/lod0.by-CROSSLINE.npy", "Amplitude/lod0.by-Crossline.npy"),
+            ("amplitude/lod0.slices/inline/3.png", "Amplitude/lod0.slices/Inline/3.png"),
+            ("amplitude.ome.zarr/lod0/sample/zarr.json", "Amplitude.ome.zarr/lod0/Sample/zarr.json"),
+            ("A%2fB/lod0.raw", "a%2Fb/lod0.raw"),
+            ("offset", "offset"),
+            ("Offset", "Offset"),
+            ("data/lod0.npy", "Amplitude/lod0.npy"),
+            ("DATA/lod0.by-sample.npy", "Amplitude/lod0.by-Sample.npy"),
+            ("data.ome.zarr/lod0", "Amplitude.ome.zarr/lod0"),
+        ] {
+            assert_eq!(found(&open, typed).as_deref(), Some(path), "{typed}");
+        }
+        for typed in [
+            "OFFSET",
+            "Depth",
+            "depth",
+            "depth.ome.zarr",
+            "Dataset.json",
+            "ERROR.txt",
+            "Amplitude.OME.zarr",
+            "data.zarr",
+            "data.txt",
+            "data~2",
+            "Amplitude/LOD0.raw",
+            "Amplitude/lod0.by-inline.npy",
+            "Amplitude/lod0.by-samples.npy",
+            "Amplitude/lod0.BY-Sample.npy",
+            "Amplitude/data",
+        ] {
+            assert_eq!(found(&open, typed), None, "{typed}");
+        }
+    }
+
+    #[test]
+    fn no_other_layer_stands_in_for_one_that_is_there() {
+        let axes = ["Z", "y", "z"];
+        assert_eq!(found(&opened(&["a", "data"], &[], axes), "data").as_deref(), Some("data"));
+        assert_eq!(found(&opened(&["a", "Data"], &[], axes), "data.ome.zarr").as_deref(), Some("Data.ome.zarr"));
+        assert_eq!(found(&opened(&["a", "Data", "DATA"], &[], axes), "data"), None);
+        assert_eq!(found(&opened(&["a"], &["Data"], axes), "data"), None);
+        assert_eq!(found(&opened(&["color"], &["Color"], axes), "Color"), None);
+        assert_eq!(found(&opened(&["color"], &["Color"], axes), "color").as_deref(), Some("color"));
+        assert_eq!(found(&opened(&[], &[], axes), "data"), None);
+        // the first axis has no file, and that of another axis is not it
+        let open = opened(&["a"], &[], axes);
+        assert_eq!(found(&open, "a/lod0.by-Y.npy").as_deref(), Some("a/lod0.by-y.npy"));
+        assert_eq!(found(&open, "a/lod0.by-Z.npy"), None);
+        assert_eq!(found(&open, "a/lod0.slices/Z/0.png").as_deref(), Some("a/lod0.slices/Z/0.png"));
+    }
 }

@@ -107,6 +107,46 @@ fn lines_are_found_by_their_numbers() {
 }
 
 #[test]
+fn positions_have_ranges_units_and_neighbours() {
+    let cells = test_data("demo/cells");
+    let npy =
+        |arguments: &[&str], path: &Path| Npy::parse(&output("cat", &[arguments, &["--format", "npy"]].concat(), path));
+    // planes are 28 nanometers apart
+    let planes = npy(&["--region", "4:11"], &cells);
+    for typed in ["z=100:300", "z=0.1um:0.3um", "Z=1e-7m:3.005e-7m", "z=112:280"] {
+        let found = npy(&["--at", typed], &cells);
+        assert_eq!((&found.shape, &found.samples), (&planes.shape, &planes.samples), "{typed}");
+    }
+    let plane = npy(&["--region", "4"], &cells);
+    for typed in ["z=nearest:100", "z=nearest:0.12um", "z=0.112µm"] {
+        assert!(npy(&["--at", typed], &cells).samples == plane.samples, "{typed}");
+    }
+    let survey = npy(&["--region", "21,:,0:3"], &demo());
+    let typed = ["--at", "INLINE=nearest:1041", "--at", "sample=1.2s:1.209s"];
+    assert!(npy(&typed, &demo()).samples == survey.samples);
+}
+
+#[test]
+fn one_spelling_reads_all_formats() {
+    for (dataset, first, other) in
+        [("north.zgy", "data", "DATA"), ("south.vds", "Amplitude", "amplitude"), ("cells", "color", "COLOR")]
+    {
+        let path = test_data("demo").join(dataset);
+        let samples = output("cat", &["--layer", first], &path);
+        for layer in ["data", other] {
+            assert!(output("cat", &["--layer", layer], &path) == samples, "{dataset} {layer}");
+        }
+    }
+    let line = output("cat", &["--at", "inline=nearest:0"], &test_data("demo/south.vds"));
+    assert!(line == output("cat", &["--region", "0"], &test_data("demo/south.vds")));
+    // a layer that cannot be shown is not another one
+    let pyramid = test_data("wkw/pyramid");
+    assert!(output("cat", &["--layer", "RGB"], &pyramid) == output("cat", &["--layer", "rgb"], &pyramid));
+    let line = one_line_of_failure(&run("cat", &["--layer", "ZARR"], &pyramid), 2);
+    assert!(line.contains("--layer zarr cannot be shown: "), "{line}");
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_wrong_usage_and_the_error_names_what_fits() {
     for (arguments, part) in [
         (&["--layer", "x"][..], "there is no layer x; there is data"),
@@ -122,6 +162,9 @@ fn arguments_that_do_not_fit_are_wrong_usage_and_the_error_names_what_fits() {
         (&["--at", "inline=1001"], "axis inline has no 1001; the nearest is 1002 (it has 1000 to 1254 in steps of 2)"),
         (&["--at", "sample=0"], "axis sample has no 0; the nearest is 1200 (it has 1200 to 1964 in steps of 4 ms)"),
         (&["--at", "inline=1010:1004"], "runs in the other direction: give 1004:1010"),
+        (&["--at", "inline=1001:1001.9"], "axis inline has nothing in 1001:1001.9 (it has 1000 to 1254 in steps of 2)"),
+        (&["--at", "sample=1.5m"], "axis sample is in ms: 1.5m does not fit"),
+        (&["--at", "inline=nearest:1um"], "axis inline has no unit: 1um does not fit"),
         (&["--at", "trace=1"], "there is no axis trace; there are inline, crossline, sample"),
         (&["--at", "inline=1004", "--region", "3"], "axis inline is given twice"),
         (&["--at", "inline=1004", "--at", "inline=1006"], "axis inline is given twice"),

@@ -89,6 +89,20 @@ fn encoded_names_of_layers_lead_to_their_layers() {
 }
 
 #[test]
+fn other_names_of_layers_lead_to_their_layers() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    for (typed, listed) in [
+        ("south.vds/data/lod1.raw", "south.vds/Amplitude/lod1.raw"),
+        ("south.vds/trace", "south.vds/Trace"),
+        ("cells/data/lod1.npy", "cells/color/lod1.raw"),
+    ] {
+        assert!(output("cat", &[], &mount.path(typed)) == output("cat", &[], &mount.path(listed)), "{typed}");
+    }
+    let line = one_line_of_failure(&run("cat", &[], &mount.path("cells/colour")), 1);
+    assert!(line.contains("the folders of its layers are color, segmentation"), "{line}");
+}
+
+#[test]
 fn a_source_that_is_one_dataset_is_found() {
     let folder = tempfile::tempdir().unwrap();
     copy_all(&test_data("demo/cells"), &folder.path().join("cells"));

@@ -55,6 +55,23 @@ fn files_have_the_bytes_that_cat_prints() {
 }
 
 #[test]
+fn layers_and_axes_are_found_by_names_that_are_not_listed() {
+    let server = demo_server(&[]);
+    for (typed, listed) in [
+        ("south.vds/data/lod1.raw", "south.vds/Amplitude/lod1.raw"),
+        ("south.vds/amplitude/lod1.by-sample.npy", "south.vds/Amplitude/lod1.by-Sample.npy"),
+        ("south.vds/data.ome.zarr/lod1/sample/c/0", "south.vds/Amplitude.ome.zarr/lod1/Sample/c/0"),
+        ("cells/data/lod1.raw?box=3", "cells/color/lod1.raw?box=3"),
+    ] {
+        let (other, own) = (server.get(&format!("/{typed}")), server.get(&format!("/{listed}")));
+        assert_eq!((other.status, other.header("content-type")), (200, own.header("content-type")), "{typed}");
+        assert!(other.bytes() == own.bytes() && other.header("etag") == own.header("etag"), "{typed}");
+    }
+    assert!(!listed(&server, "/south.vds/").contains(&entry("data/", "folder")));
+    assert_eq!(server.get("/cells/colour/lod0.raw").status, 404);
+}
+
+#[test]
 fn folders_are_listed_for_programs_and_shown_to_browsers() {
     let server = demo_server(&[]);
     let top =

@@ -240,6 +240,10 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         ("layer/segmentation/lod0.raw", all),
         ("layer/color/lod0.raw", team),
         ("layer/color.ome.zarr/zarr.json", team),
+        // by other names
+        ("layer/COLOR/lod0.raw", team),
+        ("layer/data/lod0.raw", team),
+        ("layer/data.ome.zarr/zarr.json", team),
         ("header/color/lod0.raw", team),
         ("header/segmentation/lod0.raw", all),
         // the team may read the folder, and so it may read the cube

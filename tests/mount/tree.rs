@@ -51,6 +51,59 @@ fn names_that_do_not_exist_are_not_found() {
 }
 
 #[test]
+fn layers_and_axes_are_found_by_names_that_are_not_listed() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let inode = |path: &str| fs::metadata(mount.path(path)).map(|about| about.ino()).ok();
+    for (typed, listed) in [
+        ("south.vds/data", "south.vds/Amplitude"),
+        ("south.vds/AMPLITUDE", "south.vds/Amplitude"),
+        ("cloud-survey/data/lod1.raw", "cloud-survey/Amplitude/lod1.raw"),
+        ("south.vds/data/lod0.by-sample.npy", "south.vds/Amplitude/lod0.by-Sample.npy"),
+        ("south.vds/amplitude/lod1.slices/inline/3.png", "south.vds/Amplitude/lod1.slices/Inline/3.png"),
+        ("south.vds/data.ome.zarr/lod0/image", "south.vds/Amplitude.ome.zarr/lod0/image"),
+        ("cells/data/lod0.by-X.npy", "cells/color/lod0.by-x.npy"),
+        ("cells/Segmentation.ome.zarr", "cells/segmentation.ome.zarr"),
+        ("north.zgy/DATA", "north.zgy/data"),
+    ] {
+        // first as it is typed, and as it is listed; then both are known
+        for _ in 0..2 {
+            let found = inode(typed);
+            assert!(found.is_some() && found == inode(listed), "{typed}");
+        }
+        let path = mount.path(typed);
+        let is_file = path.is_file();
+        assert!(!is_file || fs::read(&path).unwrap() == fs::read(mount.path(listed)).unwrap(), "{typed}");
+    }
+    let listed = names(mount.path("south.vds"));
+    assert!(listed.contains("Amplitude") && listed.is_disjoint(&set(["data", "AMPLITUDE", "data.ome.zarr"])));
+    assert!(!names(mount.path("south.vds/data")).contains("lod0.by-sample.npy"));
+    for none in ["cells/colour", "cells/DATASET.JSON", "south.vds/data/LOD0.raw", "south.vds/Data.zarr", "South.vds"] {
+        assert_eq!(inode(none), None, "{none}");
+    }
+}
+
+/// A folder has one name in the kernel's cache, which each look-up by another name changes.
+#[test]
+fn a_folder_may_be_read_by_two_names_at_once() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let samples = fs::read(mount.path("south.vds/Amplitude/lod1.raw")).unwrap();
+    let held = File::open(mount.path("south.vds/data")).unwrap();
+    let read = &|name: &str| {
+        for _ in 0..300 {
+            assert!(fs::read(mount.path("south.vds").join(name).join("lod1.raw")).unwrap() == samples, "{name}");
+            assert!(names(mount.path("south.vds").join(name)).len() > 9);
+            assert_eq!(names(mount.path("south.vds")).len(), 7);
+        }
+    };
+    std::thread::scope(|scope| {
+        for name in ["data", "Amplitude", "amplitude", "AMPLITUDE"] {
+            scope.spawn(move || read(name));
+        }
+    });
+    assert!(held.metadata().unwrap().is_dir());
+}
+
+#[test]
 fn damaged_files_have_the_reason_and_hide_no_others() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     for fixture in damaged("open") {
