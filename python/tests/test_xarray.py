@@ -90,11 +90,42 @@ def test_layers_on_other_positions_are_opened_by_name() -> None:
         opened(DEMO / "south.vds", layer="Depth")
 
 
-def test_a_layer_may_have_the_name_of_an_axis() -> None:
+def test_a_layer_may_have_the_name_of_an_axis(tmp_path: Path) -> None:
     path = DATA / "vds" / "four.vds"
     with volfs.open(path) as dataset, opened(path, layer="Offset") as survey:
-        assert list(survey.data_vars) == ["Offset~2"] and "Offset" in survey.coords
-        assert np.array_equal(survey["Offset~2"], dataset.layers["Offset"].read())
+        assert list(survey.data_vars) == ["Offset"] and "offset" in survey.coords
+        assert np.array_equal(survey["Offset"], dataset.layers["Offset"].read())
+    shutil.copytree(DEMO / "cells" / "color", tmp_path / "cells" / "z")
+    with opened(tmp_path / "cells") as cells:
+        assert list(cells.data_vars) == ["z~2"] and cells["z~2"].dims == ("z", "y", "x")
+
+
+@pytest.mark.parametrize("name", ["north.zgy", "south.vds", "cloud-survey"])
+def test_one_program_reads_all_formats(name: str) -> None:
+    with volfs.open(DEMO / name) as dataset, opened(DEMO / name, layer="data") as survey:
+        data = survey["data"]
+        assert list(survey.data_vars) == ["data"] and data.dims == ("inline", "crossline", "sample")
+        assert data.sample.attrs["long_name"].lower() == "sample" and survey.X.dims == ("inline", "crossline")
+        assert dataset["data"] is dataset.layer is dataset[dataset.layer.name.upper()]
+        line = int(data.inline[3])
+        assert np.array_equal(data.sel(inline=line), dataset.layer.read(3))
+        other = dataset.layer.name.lower()
+    with opened(DEMO / name, layer=[other, "data"], lod=1) as survey:
+        assert survey[other].equals(survey["data"])
+
+
+def test_layers_have_other_names_in_a_mount_too(demo: volfs.Mount) -> None:
+    path = demo.path / "south.vds"
+    with opened(path / "data" / "lod1.npy") as survey, opened(path / "Amplitude", lod=1) as same:
+        assert survey["data"].equals(same["Amplitude"])
+    with opened(path / "data", layer="amplitude") as survey:
+        assert list(survey.data_vars) == ["amplitude"]
+    with pytest.raises(ValueError, match="in the layer 'data', but layer='Trace'"):
+        opened(path / "data", layer="Trace")
+    with volfs.open(path) as dataset:
+        for name in ["amplitud", "..", ".", "", "a\0b", "Trace/lod0.raw"]:
+            with pytest.raises(KeyError):
+                dataset[name]
 
 
 def test_nothing_is_decoded_before_it_is_needed() -> None:
@@ -111,9 +142,9 @@ def test_indexing_is_that_of_numpy(demo: volfs.Mount) -> None:
     data, plain = survey["Amplitude"], demo.datasets["south.vds"].lod(0)
     assert np.array_equal(data[3:40:5, ::-1, -7], plain[3:40:5, ::-1, -7])
     assert np.array_equal(data[[40, 1, 1], :, [5, 9]], plain[[40, 1, 1]][:, :, [5, 9]])
-    assert np.array_equal(data.isel(Sample=plain[0].argmax() % 120).T, plain[:, :, plain[0].argmax() % 120].T)
+    assert np.array_equal(data.isel(sample=plain[0].argmax() % 120).T, plain[:, :, plain[0].argmax() % 120].T)
     inlines, crosslines = xarray.DataArray([1, 60, 7], dims="p"), xarray.DataArray([3, 3, 79], dims="p")
-    assert np.array_equal(data.isel(Inline=inlines, Crossline=crosslines), plain[[1, 60, 7], [3, 3, 79]])
+    assert np.array_equal(data.isel(inline=inlines, crossline=crosslines), plain[[1, 60, 7], [3, 3, 79]])
     assert np.array_equal(data.where(data > 0, drop=False).max(), plain.max())
     survey.close()
 

@@ -87,7 +87,15 @@ class Dataset:
         raise VolfsError(f"{self.name} has no layer that can be shown; see metadata['layers']")
 
     def __getitem__(self, layer: str) -> Layer:
-        return self.layers[layer]
+        """Return a layer by its name, in any case; "data" is the first one where none is called so."""
+        if layer in self.layers:
+            return self.layers[layer]
+        # The mount finds folders by these names, too.
+        try:
+            folder = os.stat(self.path / layer)
+            return next(known for known in self.layers.values() if os.path.samestat(folder, os.stat(known.path)))
+        except (OSError, ValueError, StopIteration):
+            raise KeyError(layer) from None
 
     def lod(self, n: int = 0, *, first_axis: str | int | None = None, random: bool = False) -> Mapped:
         """Map a level of the first layer into memory: see `Layer.lod`."""

@@ -44,11 +44,14 @@ class WorldCoordinate(NamedTuple):
         return (lines - first) / (last - first) if last != first else np.zeros(len(lines))
 
 
-def world_coordinates(level: Level, metadata: Mapping[str, Any]) -> dict[str, WorldCoordinate]:
-    """Return X and Y of the traces of a level; nothing if the dataset has no world coordinates, or is no survey."""
+def world_coordinates(level: Level, dims: tuple[str, ...], metadata: Mapping[str, Any]) -> dict[str, WorldCoordinate]:
+    """Return X and Y of the traces of a level; nothing if the dataset has no world coordinates, or is no survey.
+
+    `dims` are the names of its axes.
+    """
     geometry = metadata.get("geometry") or {}
     corners = geometry.get("corners") or []
-    lines = {axis.name.lower(): (name, axis) for name, axis in zip(level.axis_names.values(), level.axes)}
+    lines = {axis.name.lower(): (dim, axis) for dim, axis in zip(dims, level.axes)}
     if (
         len(corners) != 4
         or any(corner["world"] is None for corner in corners)

@@ -67,9 +67,10 @@ class VolfsBackend(BackendEntrypoint):
     ) -> xarray.Dataset:
         """Open a level of detail: by default the finest, of the first layer and all others on the same positions.
 
-        `group` is another way to say `lod`: "lod1". With `mask_and_scale` scaled integers are their values as float32,
-        and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other options are those of
-        `volfs.mount`.
+        A `layer` is found in any case, and "data" is the first one where none is called so; its variable has the name
+        that was asked for. `group` is another way to say `lod`: "lod1". With `mask_and_scale` scaled integers are their
+        values as float32, and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other
+        options are those of `volfs.mount`.
         """
         options = _options(cache_size, threads, quality, mount_options)
         found = locate(filename_or_obj, options)
@@ -94,11 +95,11 @@ class VolfsBackend(BackendEntrypoint):
         found = locate(filename_or_obj, _options(cache_size, threads, quality, mount_options))
         layers = _layers(found, layer)
         wanted = layers or [found.dataset.layer.name]
-        lods = sorted({lod for name in wanted for lod in found.dataset.layers[name].lods})
+        lods = sorted({lod for name in wanted for lod in found.dataset[name].lods})
         groups = {"/": xarray.Dataset(attrs=_dataset_attributes(found.dataset))}
         groups["/"].set_close(found.dataset.close)
         for lod in lods:
-            here = layers and [name for name in layers if lod in found.dataset.layers[name].lods]
+            here = layers and [name for name in layers if lod in found.dataset[name].lods]
             groups[f"/lod{lod}"] = _open_level(found, lod, here, mask_and_scale, _names(drop_variables))
         return groups
 
@@ -162,14 +163,15 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     dataset = found.dataset
     if layers is None:
         layers = _on_same_positions(dataset, lod)
-    levels = {name: dataset.layers[name].level(lod) for name in layers}
+    levels = {name: dataset[name].level(lod) for name in layers}
     coordinates: dict[str, xarray.Variable] = {}
-    for name, world in world_coordinates(levels[layers[0]], dataset.metadata).items():
+    first = levels[layers[0]]
+    for name, world in world_coordinates(first, _dims(first), dataset.metadata).items():
         variable = xarray.Variable(world.dims, indexing.LazilyIndexedArray(WorldArray(world)), world.attributes)
         coordinates[name] = variable
     for level in levels.values():
         coordinates.update(_axis_coordinates(level))
-    taken = {*coordinates, *(dim for level in levels.values() for dim in level.axis_names.values())}
+    taken = {*coordinates, *(dim for level in levels.values() for dim in _dims(level))}
     # A layer may have the name of an axis.
     variables = {f"{name}~2" if name in taken else name: _variable(level, scaled) for name, level in levels.items()}
     return xarray.Dataset(
@@ -179,9 +181,16 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     )
 
 
+def _dims(level: Level) -> tuple[str, ...]:
+    """Return the names of the axes, in lower case: formats differ in that, and programs should not."""
+    names = level.axis_names.values()
+    lower = [name.lower() for name in names]
+    return tuple(small if lower.count(small) == 1 else name for name, small in zip(names, lower))
+
+
 def _variable(level: Level, scaled: bool) -> xarray.Variable:
     array = LevelArray(level, scaled)
-    dims = tuple(level.axis_names.values())
+    dims = _dims(level)
     encoding: dict[str, Any] = {"preferred_chunks": dict(zip(dims, _chunks(level, array.dtype.itemsize)))}
     attributes: dict[str, Any] = {"long_name": level.info["layer"], "lod": level.lod, "codec": level.info["codec"]}
     own = level.info.get(level.info["format"]) or {}
@@ -208,7 +217,7 @@ def _chunks(level: Level, itemsize: int) -> list[int]:
 
 def _axis_coordinates(level: Level) -> dict[str, xarray.Variable]:
     coordinates = {}
-    for name, axis in zip(level.axis_names.values(), level.axes):
+    for name, axis in zip(_dims(level), level.axes):
         values: NDArray[Any] | None = axis.values
         if values is None:
             continue
@@ -247,15 +256,15 @@ def _on_same_positions(dataset: Dataset, lod: int) -> list[str]:
 
 def _layers(found: Location, wanted: str | list[str] | None) -> list[str] | None:
     names = [wanted] if isinstance(wanted, str) else wanted
-    if found.layer is not None:
-        if names not in (None, [found.layer]):
-            raise ValueError(f"the path is in the layer {found.layer!r}, but layer={wanted!r} was asked for")
-        names = [found.layer]
     for name in names or []:
-        if name not in found.dataset.layers:
+        try:
+            layer = found.dataset[name]
+        except KeyError:
             known = ", ".join(found.dataset.layers)
-            raise ValueError(f"{found.dataset.name} has no layer {name!r}; it has {known}")
-    return names
+            raise ValueError(f"{found.dataset.name} has no layer {name!r}; it has {known}") from None
+        if found.layer is not None and layer is not found.dataset[found.layer]:
+            raise ValueError(f"the path is in the layer {found.layer!r}, but layer={wanted!r} was asked for")
+    return names or (None if found.layer is None else [found.layer])
 
 
 def _level_number(found: Location, lod: int | None, group: str | None) -> int:
