@@ -73,6 +73,11 @@ class Chan:
         return {"U8": 255, "U16": 65535}.get(self.format, NO_VALUE)
 
 
+def place(d, i):
+    """Returns the coordinate of sample i along dimension d."""
+    return 100 * d + 10 + (d + 2) * i
+
+
 AXES = (("Sample", "ms"), ("Crossline", "unitless"), ("Inline", "unitless"), ("Offset", "m"), ("Angle", "deg"), ("", ""))
 
 
@@ -178,7 +183,7 @@ def write(volume, url, connection=""):
     lods = getattr(Layout.LODLevels, f"LODLevels_{volume.lods or 'None'}")
     layout = Layout(getattr(Layout.BrickSize, f"BrickSize_{volume.brick}"), *volume.margins, volume.multiplier, lods,
                     Layout.Options(options), max(volume.full_resolution, 0))
-    axes = [ov.VolumeDataAxisDescriptor(n, name, unit, 100.0 * d + 10, 100.0 * d + 10 + (d + 2) * (n - 1))
+    axes = [ov.VolumeDataAxisDescriptor(n, name, unit, *(float(place(d, i)) for i in (0, n - 1)))
             for d, (n, (name, unit)) in enumerate(zip(volume.dims, volume.axes))]
     error = ov.VDSError()
     vds = ov.create(url, connection, layout, axes, [c.descriptor() for c in volume.channels],
@@ -479,12 +484,15 @@ def all_formats():
             for form in ("R32", "1Bit", "U8", "U16", "U32", "U64", "R64")]
 
 
+ORIGIN, INLINE_SPACING, CROSSLINE_SPACING = (431000.5, 6348000.25), (3.0, 12.25), (-12.25, 3.0)
+
+
 def metadata():
     m = ov.MetadataContainer()
     survey = "SurveyCoordinateSystem"
-    m.setMetadataDoubleVector2(survey, "Origin", (431000.5, 6348000.25))
-    m.setMetadataDoubleVector2(survey, "InlineSpacing", (3.0, 12.25))
-    m.setMetadataDoubleVector2(survey, "CrosslineSpacing", (-12.25, 3.0))
+    m.setMetadataDoubleVector2(survey, "Origin", ORIGIN)
+    m.setMetadataDoubleVector2(survey, "InlineSpacing", INLINE_SPACING)
+    m.setMetadataDoubleVector2(survey, "CrosslineSpacing", CROSSLINE_SPACING)
     m.setMetadataString(survey, "Unit", "m")
     m.setMetadataString(survey, "CRSWkt", 'PROJCS["ED50 / UTM zone 31N"]')
     return m
@@ -499,15 +507,22 @@ def all_metadata():
     m.setMetadataString("Types", "String", 'Løkka "east"\n\t/ second line')
     m.setMetadataString("", "no category", "")
     m.setMetadataBLOB("Types", "BLOB", bytes(range(256)))
-    text = "".join(f"C{line:2} {'VOLFS TEST SURVEY' if line == 1 else ''}".ljust(80) for line in range(1, 41))
+    keep_segy(m, {1: "VOLFS TEST SURVEY"}, {3217: 4000, 3221: 70})
+    return m
+
+
+def keep_segy(m, lines, fields):
+    """Puts the headers of a SEG-Y file of revision 1 with IEEE floats into metadata, as SEGYImport does: `lines` of the
+    text, and `fields` of two bytes, by their numbers."""
+    text = "".join(f"C{line:2} {lines.get(line, '')}".ljust(80) for line in range(1, 41))
+    assert len(text) == 3200, "a line is too long"
     binary = bytearray(400)
-    for at, value in ((16, 4000), (20, 70), (24, 5), (54, 1), (300, 256), (302, 1)):
-        struct.pack_into(">h", binary, at, value)
-    m.setMetadataBLOB("SEGY", "TextHeader", text.encode("cp500"))
+    for byte, value in {3225: 5, 3255: 1, 3501: 0x100, 3503: 1, **fields}.items():
+        struct.pack_into(">h", binary, byte - 3201, value)
+    m.setMetadataBLOB("SEGY", "TextHeader", text.encode("cp037"))
     m.setMetadataBLOB("SEGY", "BinaryHeader", bytes(binary))
     m.setMetadataInt("SEGY", "Endianness", 0)
     m.setMetadataInt("SEGY", "DataSampleFormatCode", 5)
-    return m
 
 
 def volumes():
@@ -561,13 +576,8 @@ def volumes():
 SOUTH, CLOUD = (120, 80, 64), (120, 40, 20)
 
 
-def seismic(channel, index, salt):
+def amplitudes(t, x, y):
     """Returns dipping layers over a dome, zeros above a sea floor, and a fault; rounded so that they compress well."""
-    t, x, y = (i.astype(np.float64) for i in index[:3])
-    if channel.name == "Trace":
-        return live(x, y).astype("u1")
-    if channel.name == "SEGYTraceHeader":
-        return trace_headers(index)
     dome = 26 * np.exp(-((x - 42) ** 2 + (y - 50) ** 2) / 900)
     depth = t + dome - 0.12 * y - np.where(x + 0.4 * y > 88, 7.0, 0.0)
     trace = np.sin(depth / 3.1) * np.cos(depth / 17) + 0.45 * np.sin(depth / 1.4 + 0.8) * (np.sin(depth / 31) > 0.2)
@@ -577,32 +587,91 @@ def seismic(channel, index, salt):
 
 
 def live(x, y):
-    return (x + y > 6) & (x < SOUTH[1] - 1)
+    """Returns where the survey has traces: two of its corners are cut off."""
+    return (x + y > 6) & (x - y < 70)
 
 
-def trace_headers(index):
-    """Returns SEG-Y trace headers of 240 bytes: numbers of trace, inline and crossline, and the count of samples."""
-    byte, x, y = (i.astype(np.int64) for i in index[:3])
-    out = np.zeros(byte.shape, "u1")
-    for at, value, size in ((0, y * SOUTH[1] + x + 1, 4), (114, np.full_like(x, SOUTH[0]), 2), (188, y + 1, 4), (192, x + 1, 4)):
-        for n in range(size):
-            place = byte == at + n
-            out[place] = (value >> (8 * (size - 1 - n)) & 255)[place]
-    return out
+def trace_headers(dims):
+    """Returns the header of each trace as 240 bytes, as a SEG-Y file of revision 1 has them; zeros where none is."""
+    y, x = np.mgrid[:dims[2], :dims[1]]
+    exists, inline, crossline = live(x, y), place(2, y), place(1, x)
+    number = np.cumsum(exists).reshape(exists.shape)
+    # centimetres
+    grid = zip(ORIGIN, INLINE_SPACING, CROSSLINE_SPACING)
+    world = [np.rint(100 * (origin + a * inline + b * crossline)) for origin, a, b in grid]
+    headers = np.zeros(exists.shape + (240,), "u1")
+    for byte, form, value in (
+            (1, ">i4", number), (5, ">i4", number),  # traces of the line, of the file
+            (9, ">i4", inline), (21, ">i4", crossline), (29, ">i2", 1),  # field record, ensemble, a live trace
+            (69, ">i2", 1), (71, ">i2", -100),  # scalars of heights and of coordinates
+            *((byte + 4 * n, ">i4", world[n]) for byte in (73, 81, 181) for n in (0, 1)),  # source, group, midpoint
+            (89, ">i2", 1), (109, ">i2", place(0, 0)),  # length, not degrees; the time of the first sample
+            (115, ">u2", dims[0]), (117, ">u2", 1000 * (place(0, 1) - place(0, 0))),
+            (189, ">i4", inline), (193, ">i4", crossline)):
+        field = np.full(exists.shape, value, form)[..., None].view("u1")
+        headers[..., byte - 1:byte - 1 + field.shape[-1]] = field
+    headers[~exists] = 0
+    return headers
+
+
+def survey(name, dims, method):
+    """Returns a survey as SEGYImport makes it of a SEG-Y file."""
+    headers = trace_headers(dims)
+
+    def samples(channel, index, salt):
+        t, x, y = (i.astype(np.int64) for i in index)
+        if channel.name == "Trace":
+            return live(x, y).astype("u1")
+        if channel.name == "SEGYTraceHeader":
+            return headers[y, x, t]
+        return amplitudes(*(i.astype(np.float64) for i in (t, x, y)))
+
+    count, interval = dims[0], place(0, 1) - place(0, 0)
+    traces = np.count_nonzero(headers[..., 28:30].any(axis=-1))
+    ranges = [f"{kind} {place(d, 0)} TO {place(d, dims[d] - 1)} STEP {place(d, 1) - place(d, 0)}"
+              for d, kind in ((2, "INLINES"), (1, "CROSSLINES"))]
+    m = metadata()
+    keep_segy(m, {
+        1: f"SURVEY {name.upper()}: SYNTHETIC, FOR DEMONSTRATIONS OF VOLFS",
+        2: f"{', '.join(ranges)}; {traces} TRACES",
+        3: f"{count} SAMPLES, INTERVAL {interval} MS, FIRST AT {place(0, 0)} MS; IEEE FLOAT, BIG-ENDIAN",
+        4: "ED50 / UTM ZONE 31N, METRES TIMES 100: THE SCALAR IN BYTES 71-72 IS -100",
+        5: "INLINE 189-192, CROSSLINE 193-196, X 181-184, Y 185-188",
+        39: "SEG Y REV1", 40: "END TEXTUAL HEADER",
+    }, {3207: 1, 3211: 1, 3213: 1, 3217: 1000 * interval, 3219: 1000 * interval, 3221: count, 3223: count,
+        3227: 1, 3229: 4})
+    m.setMetadataString("SEGY", "PrimaryKey", "Inline")
+    m.setMetadataDouble("ImportInformation", "InputFileSize", 3600.0 + traces * (240 + 4 * count))
+    flags = ("NoLossyCompressionUseZip", "NotRenderable")
+    channels = [Chan(range=(-2500.0, 2500.0)), Chan("U8", "Trace", values=1, range=(0, 1), flags=("NoLossyCompression",)),
+                Chan("U8", "SEGYTraceHeader", values=240, range=(0, 255), flags=flags)]
+    return Volume(name, dims, channels, method, brick=64, margins=(4, 4), lods=2, page=64, metadata=m,
+                  samples=samples)
+
+
+def compare(volume, url, connection=""):
+    """Compares what openvds reads with what was written: samples, traces, trace headers, and both headers of the file."""
+    vds = ov.open(url, connection)
+    for number, channel in enumerate(volume.channels):
+        sizes = (channel.values or volume.dims[0], *volume.dims[1:])
+        found, _ = read_layer(ov.getAccessManager(vds), volume, number, "012", 0)
+        wrote = volume.samples(channel, np.indices(sizes[::-1])[::-1], 0)
+        assert (found == wrote).all(), f"{volume.name}: {channel.name}"
+    for header in ("TextHeader", "BinaryHeader"):
+        found, wrote = (bytes(m.getMetadataBLOB("SEGY", header)) for m in (ov.getLayout(vds), volume.metadata))
+        assert found == wrote, f"{volume.name}: {header}"
+    ov.close(vds)
 
 
 def demos(out):
-    def survey(name, dims, method):
-        headers = ("NoLossyCompressionUseZip", "NotRenderable")
-        channels = [Chan(range=(-2500.0, 2500.0)), Chan("U8", "Trace", values=1, range=(0, 1), flags=("NoLossyCompression",)),
-                    Chan("U8", "SEGYTraceHeader", values=240, range=(0, 255), flags=headers)]
-        return Volume(name, dims, channels, method, brick=64, margins=(4, 4), lods=2, page=64, metadata=metadata(),
-                      samples=seismic)
-    south = out / "demo/south.vds"
+    south, volume = out / "demo/south.vds", survey("south", SOUTH, "Zip")
     south.unlink(missing_ok=True)
-    write(survey("south", SOUTH, "Zip"), str(south))
-    cloud = Cloud(out / "demo", Expected())
-    cloud.save("cloud-survey", cloud.make(survey("cloud-survey", CLOUD, "WaveletLossless")))
+    write(volume, str(south))
+    compare(volume, str(south))
+    cloud, volume = Cloud(out / "demo", Expected()), survey("cloud-survey", CLOUD, "WaveletLossless")
+    objects = cloud.make(volume)
+    compare(volume, f"s3://bucket/{volume.name}", cloud.connection)
+    cloud.save("cloud-survey", objects)
 
 
 def main(out):

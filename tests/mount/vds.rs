@@ -231,6 +231,8 @@ fn datasets_that_do_not_open_have_the_reason() {
     assert!(comes_true(SOON, || mount.path("pages/Amplitude/lod0.raw").exists()), "it opens now");
 }
 
+/// The trace headers that the surveys were imported with say of lines, positions and times what volfs computes from their
+/// geometry. Two corners of the surveys have no traces.
 #[test]
 fn the_demo_datasets_are_surveys() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
@@ -240,19 +242,27 @@ fn the_demo_datasets_are_surveys() {
         let lods = json(mount.path(name).join("dataset.json"))["layers"].as_array().unwrap().clone();
         let found: Vec<_> = lods.iter().map(|layer| (text(layer, "name"), layer["lods"].as_u64().unwrap())).collect();
         assert_eq!(found, [("Amplitude", 3), ("Trace", 3), ("SEGYTraceHeader", 1)], "{name}");
-        let live = fs::read(mount.path(name).join("Trace/lod0.raw")).unwrap();
-        let heads = fs::read(mount.path(name).join("SEGYTraceHeader/lod0.raw")).unwrap();
-        let samples = fs::read(mount.path(name).join("Amplitude/lod0.raw")).unwrap();
-        let crosslines = shape[1] as usize;
-        for (trace, head) in heads.as_chunks::<240>().0.iter().enumerate() {
-            let (inline, crossline) = (trace / crosslines, trace % crosslines);
-            let number = |at: usize| u32::from_be_bytes(*head[at..].first_chunk().unwrap()) as usize;
-            assert_eq!((number(188), number(192)), (inline + 1, crossline + 1), "{name}");
-            let dead = live[trace] == 0;
-            assert_eq!(dead, inline + crossline <= 6 || crossline == 79, "{name}: {inline}, {crossline}");
-            let bytes = &samples[480 * trace..480 * (trace + 1)];
-            assert!(!dead || bytes.iter().all(|byte| *byte == 0), "{name}: {inline}, {crossline}");
+        let [live, heads, computed, imported] =
+            ["Trace/lod0.raw", "SEGYTraceHeader/lod0.raw", "Amplitude/lod0.sgy", "Amplitude/original.sgy"]
+                .map(|file| fs::read(mount.path(name).join(file)).unwrap());
+        assert!(imported[3200..3600] == computed[3200..3600], "{name}: the binary headers differ");
+        let mut imported = imported[3600..].as_chunks::<720>().0.iter();
+        for (trace, computed) in computed[3600..].as_chunks::<720>().0.iter().enumerate() {
+            let (inline, crossline) = (trace / shape[1] as usize, trace % shape[1] as usize);
+            let is_live = inline + crossline > 6 && crossline < inline + 70;
+            assert_eq!(live[trace], u8::from(is_live), "{name}: {inline}, {crossline}");
+            let head = &heads[240 * trace..240 * (trace + 1)];
+            if is_live {
+                let imported = imported.next().unwrap();
+                assert!(imported[..240] == *head, "{name}: {inline}, {crossline}");
+                // but for the numbers of traces
+                assert!(imported[8..] == computed[8..], "{name}: {inline}, {crossline}");
+            } else {
+                let mut bytes = head.iter().chain(&computed[240..]);
+                assert!(bytes.all(|byte| *byte == 0), "{name}: {inline}, {crossline}");
+            }
         }
+        assert_eq!(imported.count(), 0, "{name}");
     }
 }
 
