@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds a Debian package of volfs for this machine's architecture: the program, manual pages, completions,
-# documentation and the example units. It only needs dpkg-deb, which every Debian has; nothing is downloaded.
+# documentation and the example units. It only needs dpkg-deb, which every Debian has. The crates come from ./vendor if
+# it is there, as in scripts/install.sh; all of it works in an unpacked archive of the sources, too.
 #
 #     ./scripts/make_deb.sh [FOLDER]      FOLDER/volfs_VERSION-REVISION_ARCHITECTURE.deb; default FOLDER: target/debian
 #
@@ -19,9 +20,10 @@ cd "$repo"
 
 step "Building"
 # One build for both: the generator of the manual pages shares everything with the program.
-cargo build --release --locked --bin volfs --example generate
+take_crates_from "$repo/vendor"
+cargo build --release --locked "${from_crates[@]}" --bin volfs --example generate
 ./scripts/make_docs.sh --with "$target/release/examples/generate" "$target/docs"
-./scripts/make_notices.sh "$target/docs/THIRD-PARTY.txt"
+./scripts/make_notices.sh "$target/docs/THIRD-PARTY.txt" "$repo/vendor"
 
 step "Packing"
 version=$(cargo_field version)-${REVISION:-1}
@@ -79,6 +81,7 @@ printf 'Source: volfs\n\nPackage: volfs\nArchitecture: any\nDepends: ${shlibs:De
 libraries=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$root/usr/bin/volfs" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 [ -n "$libraries" ] || die "dpkg-shlibdeps finds no libraries that the program needs"
 
+synopsis=$(cargo_field description)
 mkdir -p "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<END
 Package: volfs
@@ -91,7 +94,8 @@ Suggests: python3-numpy
 Section: science
 Priority: optional
 Homepage: $(cargo_field repository)
-$(sed -n '/^Description:/,$p' packaging/debian/control)
+Description: ${synopsis,}
+$(sed -n '/^about = """$/,/"""$/{/^about/d; s/"""$//; s/^/ /p}' Cargo.toml)
 END
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"

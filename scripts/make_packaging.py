@@ -37,6 +37,8 @@ def values():
         "VERSION": package["version"],
         "REPOSITORY": package["repository"],
         "SUMMARY": package["description"],
+        # as Debian writes it
+        "SYNOPSIS": package["description"][0].lower() + package["description"][1:],
         "LICENCE": package["license"],
         "RUST": package["rust-version"],
         "AUTHOR": author,
@@ -52,7 +54,7 @@ def values():
         "GCC": bases["gcc"],
         "BINUTILS": bases["binutils"],
         "EASYBUILD_RUST": bases["rust"],
-        "DESCRIPTION": text["description"].strip(),
+        "DESCRIPTION": package["metadata"]["packages"]["about"].strip(),
         "FUSE": text["fuse"].strip(),
         "CRATES": "\n".join(f"('{name}', '{version}')," for name, version, _ in crates),
         "CHECKSUMS": "\n".join(checksum_line(*crate) for crate in crates),
