@@ -7,6 +7,7 @@
 #     ./scripts/check_fresh.sh [OPTIONS]
 #         --release 12|13      only this release
 #         --demo               only ./scripts/demo.sh
+#         --wheel FILE         only ./scripts/demo.sh --wheel FILE
 #         --host-rust          binds the Rust of this machine into the roots, read-only, so that they do not get their own:
 #                              for lints, which Debian's newer Rust does not have, and where it cannot be downloaded
 #         --keep               leaves the roots where they are
@@ -16,11 +17,16 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-releases=(12 13) commands=(./scripts/demo.sh ./scripts/test.sh) host_rust=no keep=no
+releases=(12 13) commands=(./scripts/demo.sh ./scripts/test.sh) host_rust=no keep=no wheel=
 while [ $# -gt 0 ]; do
     case $1 in
     --release) releases=("${2:?which release?}"); shift ;;
     --demo) commands=(./scripts/demo.sh) ;;
+    --wheel)
+        wheel=${2:?which file?}
+        commands=("./scripts/demo.sh --wheel /root/$(basename "$wheel")")
+        shift
+        ;;
     --host-rust) host_rust=yes ;;
     --keep) keep=yes ;;
     *) die "unknown option: $1" ;;
@@ -82,7 +88,8 @@ trust=()
 if [ -n "$certificates" ]; then
     touch "$root/etc/certificates-of-the-host.pem"
     mount --bind -o ro "$certificates" "$root/etc/certificates-of-the-host.pem"
-    trust=(SSL_CERT_FILE=/etc/certificates-of-the-host.pem CARGO_HTTP_CAINFO=/etc/certificates-of-the-host.pem)
+    trust=(SSL_CERT_FILE=/etc/certificates-of-the-host.pem CARGO_HTTP_CAINFO=/etc/certificates-of-the-host.pem
+        PIP_CERT=/etc/certificates-of-the-host.pem)
 fi
 if [ -n "$rust" ]; then
     mkdir -p "$root/opt/rust"
@@ -119,6 +126,7 @@ for release in "${releases[@]}"; do
     isolated mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     git clone --quiet "$repo" "$root/root/volfs"
+    [ -z "$wheel" ] || cp "$wheel" "$root/root"
     say "Debian $(cat "$root/etc/debian_version"), $(find "$root/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
     [ -z "$rust" ] || say "the Rust of this machine ($rust) is bound into it, read-only"
     for command in "${commands[@]}"; do

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Builds volfs, mounts the bundled volumes and reads them with ordinary tools. Installs missing packages (Debian 12 and
-# 13).
+# Mounts the bundled volumes and reads them with ordinary tools. Installs missing packages (Debian 12 and 13).
 #
-#     ./scripts/demo.sh [--verbose]      with --verbose also: every file, more of each format, all that is known of a survey
+#     ./scripts/demo.sh [--wheel FILE] [--verbose]
+#         --wheel FILE     takes volfs from a wheel (of a release, or of scripts/make_wheel.sh) and does not build it
+#         --verbose        also shows every file, more of each format, all that is known of a survey
+#
+# The program stays in target/demo/bin; with a wheel that is a virtual environment of Python.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-verbose=no
-case "$*" in
-"") ;;
---verbose) verbose=yes ;;
-*) die "unknown option: $* (there is only --verbose)" ;;
-esac
+verbose=no wheel=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --verbose) verbose=yes ;;
+    --wheel) wheel=${2:?which file?}; shift ;;
+    *) die "unknown option: $1 (there are --wheel FILE and --verbose)" ;;
+    esac
+    shift
+done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-demo.XXXXXX")
 mounted=no
@@ -29,6 +35,72 @@ trap 'exit 143' TERM
 
 # Prints the heading of the next part; no blank line behind it, so that all fits a screen.
 part() { printf '\n== %s\n' "$*"; }
+
+# Prints how far a build is, from what cargo says: on a terminal one line that is rewritten, else a line each half minute.
+# The argument is the number of crates.
+progress() {
+    local all=$1 crate=0 name= line text status begin=$SECONDS next=30
+    while true; do
+        status=0
+        read -r -t 1 line || status=$?
+        # more than 128: a second without a line
+        [ $status = 0 ] || [ $status -gt 128 ] || break
+        if [[ $status = 0 && $line = "Compiling "* ]]; then
+            name=${line#Compiling } name=${name%% *} crate=$((crate + 1))
+        fi
+        text="building volfs: crate $crate of $all${name:+ ($name)}, $((SECONDS - begin)) s"
+        if [ -t 1 ]; then
+            printf '\r%-70s' "$text"
+        elif [ $((SECONDS - begin)) -ge $next ]; then
+            say "$text"
+            next=$((next + 30))
+        fi
+    done
+    [ ! -t 1 ] || printf '\r%-70s\r' ''
+}
+
+# Builds the program, and puts it where it stays: for a quick look, with what the bundled volumes need.
+build() {
+    local crates begin features=(--no-default-features --features serve) build
+    build=(cargo build --locked --profile quick "${features[@]}" --bin volfs)
+    need_packages
+    need_rust
+    cd "$repo"
+    if [ $verbose = yes ]; then
+        part "Building volfs"
+        show "${build[*]}"
+    else
+        say "building volfs: two or three minutes the first time"
+        begin=$SECONDS
+        crates=$(cargo tree --locked --quiet "${features[@]}" --edges normal,build --prefix none --no-dedupe --format '{p}' \
+            | sort -u | wc -l)
+        "${build[@]}" --color never 2>&1 | tee "$work/log" | progress "$crates" || {
+            grep -v '^ *Compiling ' "$work/log" >&2
+            die "volfs cannot be built"
+        }
+        say "built in $((SECONDS - begin)) s"
+    fi
+    rm -rf "$place"
+    mkdir -p "$place/bin"
+    ln -s "$(target_dir)/quick/volfs" "$place/bin/volfs"
+    note="It was built for a quick look: slower than it can be, and without object stores. For the whole program:
+    cargo install --locked --path ."
+}
+
+# Installs the wheel into a virtual environment; NumPy is that of the system, of the package index or of Debian.
+install_wheel() {
+    local environment=(python3 -m venv --clear --system-site-packages "$place") pip
+    [ -f "$wheel" ] || die "there is no file $wheel: a release has a wheel, and ./scripts/make_wheel.sh makes one in target/wheels"
+    [ "$(id -u)" = 0 ] || command -v fusermount3 >/dev/null || need_installed fuse3
+    if ! "${environment[@]}" &>"$work/log"; then
+        need_installed python3-venv python3-numpy
+        "${environment[@]}"
+    fi
+    say "installing: $wheel"
+    pip=("$place/bin/python" -m pip install --quiet --disable-pip-version-check)
+    "$place/bin/python" -c 'import numpy' 2>/dev/null || "${pip[@]}" --retries 1 numpy || need_installed python3-numpy
+    "${pip[@]}" --no-index "$wheel" || die "pip cannot install $wheel"
+}
 
 # What only --verbose shows; the mount stands, and is in the current folder.
 show_more() {
@@ -80,17 +152,10 @@ PYTHON
     fi
 }
 
-need_packages
-need_rust
-cd "$repo"
-if [ $verbose = yes ]; then
-    part "Building volfs"
-    show "cargo build --release"
-else
-    say "building volfs: two or three minutes the first time"
-    cargo build --release --quiet
-fi
-PATH=$(target_dir)/release:$PATH
+note=
+place=${CARGO_TARGET_DIR:-$repo/target}/demo
+if [ -n "$wheel" ]; then install_wheel; else build; fi
+PATH=$place/bin:$PATH
 demo=$repo/tests/data/demo
 
 why=$(why_no_fuse)
@@ -163,3 +228,4 @@ cat <<END
 Unmounted. To mount data of your own, which volfs never changes (more: README.md, ./scripts/demo.sh --verbose):
     $(command -v volfs) mount FOLDER MOUNTPOINT
 END
+[ -z "$note" ] || say "$note"

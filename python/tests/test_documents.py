@@ -36,10 +36,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # Blocks that are not run, by their page and a text that occurs in no other block of it.
 BUILDS = "builds the program, or its packages, for minutes"
+INSTALLS = "installs packages; scripts/try_wheel.sh does"
 COMPILED = "tests/formats/worked_example compiles and runs it"
 LISTED = {
     ("README.md", "./scripts/demo.sh"): BUILDS,
-    ("README.md", "cargo install"): BUILDS,
+    ("README.md", "pip install FILE.whl"): INSTALLS,
     ("adding-a-format.md", "//! BRK:"): COMPILED,
     ("adding-a-format.md", "//! Opens any bytes"): COMPILED,
     ("adding-a-view.md", "//! `lodN.shape`"): COMPILED,
@@ -51,7 +52,7 @@ LISTED = {
     ("operations.md", "has not answered"): "log lines; tests/cli/inside_mount.rs has a source that hangs",
     ("operations.md", "/var/log/volfs.log"): "configures logrotate",
     ("performance.md", "./scripts/bench"): "measures for an hour",
-    ("python.md", "./scripts/make_wheel.sh"): BUILDS,
+    ("python.md", "volfs-*.whl"): INSTALLS,
     ("releasing.md", "./scripts/advisories.sh"): "takes hours",
     ("releasing.md", "git push"): "publishes",
     ("serve.md", "listen 443"): "configures nginx, and needs a certificate",
@@ -238,7 +239,7 @@ class Machine:
         for mount in re.findall(r"/mnt/\w+", command):
             (self.folder / mount[1:]).mkdir(exist_ok=True)
         for old, new in [
-            (r"\$PWD/target/release\b", str(self.folder / "bin")),
+            (r"\$PWD/target/demo/bin\b", str(self.folder / "bin")),
             (r"(?<![\w.])/(tmp|mnt)/", f"{self.folder}/\\1/"),
             (r"/data/surveys\b", str(DEMO)),
             (r"\bSOURCE\b|\bPATH\.\.\.", str(DEMO)),
