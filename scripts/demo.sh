@@ -70,7 +70,7 @@ build() {
         part "Building volfs"
         show "${build[*]}"
     else
-        say "building volfs: two or three minutes the first time"
+        say "building volfs: some minutes the first time"
         begin=$SECONDS
         crates=$(cargo tree --locked --quiet "${features[@]}" --edges normal,build --prefix none --no-dedupe --format '{p}' \
             | sort -u | wc -l)
