@@ -438,6 +438,9 @@ fn first_array(folder: &Path) -> Option<PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path().join("lod0.npy"))).find(|array| array.is_file())
 }
 
+/// How long a look takes at a mount that may be another's: a dead one answers at once.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The environment variable that names the mount point.
 const MOUNTPOINT_VARIABLE: &str = "VOLFS_MNT";
 
@@ -458,8 +461,9 @@ fn run_during_mount(mut args: MountArgs, command: &[OsString]) -> Result<(), Cli
     let Some(started) = plan.start(&mut held)? else { return Ok(()) };
     let device = volfs_at(&plan.mountpoint).map(|mount| mount.device);
     let outcome = run_to_end(command, &plan.mountpoint);
+    // the mount of a daemon that was killed stays, and can be told from another's only by being dead
     if let Some(place) = device.and_then(place_of)
-        && started.is_mounted()
+        && (started.is_mounted() || mounts::ask(&place, LOOK_TIMEOUT) == Err(NoStatus::Dead))
     {
         take_away(&place);
     }

@@ -112,6 +112,15 @@ fn a_mount_that_the_command_makes_stays() {
 }
 
 #[test]
+fn a_daemon_that_is_killed_leaves_no_mount() {
+    let Some(place) = Place::new() else { return };
+    let pid = r#"sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' $VOLFS_MNT/.volfs/status.json"#;
+    let output = place.run(&format!("kill -KILL $({pid}) && exit 3"));
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(place.is_clean());
+}
+
+#[test]
 fn a_command_that_cannot_run_leaves_nothing_behind() {
     let Some(place) = Place::new() else { return };
     let run = |source: &Path, program: &Path| {
