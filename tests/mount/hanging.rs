@@ -21,8 +21,9 @@ use crate::support::faulty_folder::FaultyFolder;
 use crate::support::hanging::{Hanging, directly};
 use crate::support::own_fs::{SLOW, SlowSource, THREADS};
 use crate::support::{
-    Mount, SOON, children, comes_true, copy_all, fixture, fuse_or_skip, has_stuck_thread, json, names, process_lives,
-    read_directly, set, signal, skip, source_of, source_with, test_data, text, volfs, wait_until, within,
+    Mount, SOON, children, comes_true, copy_all, fixture, fuse_or_skip, has_stuck_thread, in_mount_namespace, json,
+    names, process_lives, read_directly, set, signal, skip, source_of, source_with, test_data, text, volfs, wait_until,
+    within,
 };
 
 /// Generous, and longer than any command waits for an answer: calls that hang do so until the end of the test.
@@ -290,14 +291,9 @@ impl UserMount {
         let script = "mknod $0/fuse c 10 229 && chmod 666 $0/fuse && mount --bind $0/fuse /dev/fuse && \
             mount --bind $1 $0/volfs && (umount -l /sys/fs/fuse/connections 2>/dev/null; true) && \
             ($2 && mount -t fusectl none /sys/fs/fuse/connections || ! $2) && echo ready && exec cat";
-        let mut command = Command::new("unshare");
-        command.args(["-m", "--propagation", "private", "sh", "-c", script]).arg(top);
+        let mut command = in_mount_namespace(script, top)?;
         command.args([env!("CARGO_BIN_EXE_volfs"), if fusectl { "true" } else { "false" }]);
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let Ok(mut keeper) = spawned else {
-            skip("unshare (util-linux) is not installed");
-            return None;
-        };
+        let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut ready = [0; 6];
         if keeper.stdout.as_mut().unwrap().read_exact(&mut ready).is_err() {
             skip(&format!("no mount namespace: {}", text(&keeper.wait_with_output().unwrap().stderr)));

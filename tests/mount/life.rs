@@ -13,8 +13,8 @@ use nix::sys::signal::Signal;
 
 use crate::support::hanging::Hanging;
 use crate::support::{
-    Mount, Point, SOON, comes_true, fixture, json, mounted_name, one_line_of_failure, process_lives, signal, skip,
-    source_with, test_data, text, volfs, wait_for, wait_until,
+    Mount, Point, SOON, comes_true, fixture, in_mount_namespace, json, mounted_name, one_line_of_failure,
+    process_lives, signal, skip, source_with, test_data, text, volfs, wait_for, wait_until,
 };
 
 #[test]
@@ -282,16 +282,9 @@ fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
 #[test]
 fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
-    if !nix::unistd::getuid().is_root() {
-        return skip("only root can make a mount namespace here");
-    }
-    let mut other = Command::new("unshare");
-    other.args(["--mount", "sh", "-c", "echo && exec sleep 60"]).stdout(Stdio::piped());
-    let mut other = other.spawn().unwrap();
-    if other.stdout.as_mut().unwrap().read_exact(&mut [0]).is_err() {
-        other.wait().unwrap();
-        return skip("no mount namespace can be made here, as where the root of files is no mount");
-    }
+    let Some(mut other) = in_mount_namespace("echo && exec sleep 60", mount.point()) else { return };
+    let mut other = other.stdout(Stdio::piped()).spawn().unwrap();
+    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let output = mount.umount(&[]);
     other.kill().unwrap();
     other.wait().unwrap();
@@ -299,18 +292,6 @@ fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
     assert!(line.contains("is unmounted here, but") && line.contains("of its mount namespace"), "{line}");
     assert!(!mount.is_mounted());
     mount.wait_for_end();
-}
-
-/// Runs a script of the shell in a mount namespace of its own; `None` (after reporting why) if that is not allowed.
-fn in_namespace(script: &str, argument: &Path) -> Option<Command> {
-    let possible = Command::new("unshare").args(["--mount", "true"]).stderr(Stdio::null()).status();
-    if !possible.is_ok_and(|status| status.success()) {
-        skip("cannot make a mount namespace");
-        return None;
-    }
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(argument);
-    Some(command)
 }
 
 #[test]
@@ -337,7 +318,7 @@ fn a_mount_point_that_vanishes_ends_the_mount() {
     let Some(mount) = Mount::of(source.path()) else { return };
     let mut open = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
     // a folder on which something is mounted elsewhere can be removed, which takes the mount away
-    let Some(mut vanish) = in_namespace("umount --lazy \"$0\" && rmdir \"$0\"", mount.point()) else { return };
+    let Some(mut vanish) = in_mount_namespace("umount --lazy \"$0\" && rmdir \"$0\"", mount.point()) else { return };
     assert!(vanish.status().unwrap().success());
     assert!(!mount.is_mounted() && !mount.point().exists());
     let mut samples = Vec::new();
@@ -353,7 +334,7 @@ fn a_mount_lives_as_long_as_the_last_namespace_that_has_it() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let script = "touch \"$0.begun\"; read line; cat \"$0/v3_int8.zgy/data/lod0.raw\"; read line";
-    let Some(mut other) = in_namespace(script, mount.point()) else { return };
+    let Some(mut other) = in_mount_namespace(script, mount.point()) else { return };
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let begun = mount.point().with_extension("begun");
     wait_until("the namespace is there", || begun.exists());

@@ -13,7 +13,7 @@ use rustix::fs::{major, minor};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{comes_true, fuse_or_skip, json, wait_until};
+use super::{comes_true, fuse_or_skip, json, skip, wait_until};
 
 /// Returns the path of the program under test: VOLFS_STRESS_PROGRAM, or else what cargo has built for the tests.
 pub fn program() -> PathBuf {
@@ -106,6 +106,22 @@ pub fn has_stuck_thread(pid: i32) -> bool {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.rsplit(')').next().unwrap().starts_with(" D")
     })
+}
+
+/// Returns a command that runs a script of the shell in a mount namespace of its own, with `kept` as its `$0`; `None`
+/// (after reporting why) if that is not allowed. Of the mounts of volfs only `kept` is left there: those of tests that
+/// run at the same time could not end before the namespace does.
+pub fn in_mount_namespace(script: &str, kept: &Path) -> Option<Command> {
+    let possible = Command::new("unshare").args(["--mount", "true"]).stderr(Stdio::null()).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        skip("cannot make a mount namespace");
+        return None;
+    }
+    let leave_others = "while read -r source point _; do case $source in volfs:*) [ \"$point\" = \"$0\" ] || \
+        umount -lc \"$point\";; esac; done </proc/self/mounts; ";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c"]).arg(leave_others.to_owned() + script).arg(kept);
+    Some(command)
 }
 
 /// A source mounted in a temporary folder; unmounted when dropped, also by a panic.
