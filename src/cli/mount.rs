@@ -29,7 +29,7 @@ use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
 use crate::mount::{
     CommandError, DaemonError, HeldSignals, Link, Mounted, ReadaheadProcess, Ready, Role, SideProcess, Signals,
-    Started, Stop, Watchdog, detach, is_mount_of, place_of, run_command, volfs_at,
+    Started, Stop, Watchdog, detach, is_mount_of, is_passed, place_of, run_command, volfs_at,
 };
 use crate::source::{Origin, StoreOption, is_url, raise_descriptor_limit};
 
@@ -44,6 +44,9 @@ pub(super) struct MountArgs {
     pub(super) source: PathBuf,
 
     /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out
+    ///
+    /// /dev/fd/N is a connection to FUSE that the caller has opened and mounted, as Apptainer's --fusemount does: volfs
+    /// answers it in the foreground until the caller unmounts it.
     #[arg(required_unless_present = "exec")]
     pub(super) mountpoint: Option<PathBuf>,
 
@@ -165,7 +168,12 @@ struct Plan {
 impl Plan {
     fn new(args: MountArgs, mountpoint: &Path) -> Result<Self, CliError> {
         let source = resolved_source(&args.source)?;
-        let mountpoint = check_mountpoint(mountpoint, &source)?;
+        let is_passed = is_passed(mountpoint);
+        if is_passed && args.allow_other {
+            let what = format!("--allow-other has no effect on {}, which is mounted already", mountpoint.display());
+            return Err(CliError::argument(what));
+        }
+        let mountpoint = if is_passed { mountpoint.to_owned() } else { check_mountpoint(mountpoint, &source)? };
         machine::check_permission(args.allow_other)?;
         // the daemon has another working directory
         let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
@@ -184,10 +192,10 @@ impl Plan {
         })));
         let log = match log_file {
             Some(file) => Target::File(file),
-            None if args.foreground => Target::Stderr,
+            None if args.foreground || is_passed => Target::Stderr,
             None => Target::Syslog,
         };
-        let (foreground, is_silent) = (args.foreground, args.called_by_mount);
+        let (foreground, is_silent) = (args.foreground || is_passed, args.called_by_mount);
         Ok(Self { options, mountpoint, foreground, is_silent, is_bound: false, is_temporary: false, log })
     }
 
@@ -213,7 +221,7 @@ impl Plan {
     /// works, or why it failed.
     fn serve(&self, ready: Option<Ready>) -> Result<(), CliError> {
         // an announcement forks, and so has to begin before there are threads
-        let report = ready.ok_or_else(|| Announcement::begin(self));
+        let report = ready.ok_or_else(|| (!is_passed(&self.mountpoint)).then(|| Announcement::begin(self)));
         let (mounted, stop) = match self.mount() {
             Ok(session) => session,
             Err(error) => {
@@ -229,7 +237,8 @@ impl Plan {
                 Ok(ready.succeeded_bound(move || asked.is_connected(), self.end_of_starter(stop.clone())))
             }
             Ok(ready) => Ok(ready.succeeded()),
-            Err(announcement) => match self.announce(announcement) {
+            Err(None) => Ok(true),
+            Err(Some(announcement)) => match self.announce(announcement) {
                 // it was unmounted meanwhile
                 Err(_) if !is_mount_of(&self.options.source, &self.mountpoint) => Ok(true),
                 announced => announced.map(|()| true),
@@ -455,6 +464,9 @@ fn run_during_mount(mut args: MountArgs, command: &[OsString]) -> Result<(), Cli
     };
     let mountpoint = args.mountpoint.take().or_else(|| folder.as_ref().map(|folder| folder.0.clone()));
     let mut plan = Plan::new(args, &mountpoint.unwrap_or_default())?;
+    if plan.foreground {
+        return Err(CliError::argument("--exec needs a folder to mount on"));
+    }
     // standard output is the command's
     plan.is_silent = true;
     (plan.is_bound, plan.is_temporary) = (true, folder.is_some());

@@ -7,7 +7,8 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::process::exit;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{self, ForkResult, Pid, getpid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{RawDir, SeekFrom, readlinkat};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
 
@@ -171,6 +173,19 @@ impl FuseDescriptors {
     }
 }
 
+/// Takes over the descriptor that is named in the place of a mount point: `/dev/fd/N`, a connection to the FUSE driver
+/// that the caller has opened and mounted, as libfuse has it. `None` for any other path.
+pub(super) fn passed_device(mountpoint: &Path) -> Option<io::Result<OwnedFd>> {
+    let number: RawFd = mountpoint.strip_prefix("/dev/fd").ok()?.to_str()?.parse().ok()?;
+    let leads_to = fs::read_link(format!("/proc/self/fd/{number}"));
+    if number <= 2 || !leads_to.is_ok_and(|to| to.ends_with("fuse")) {
+        return Some(Err(io::Error::other("it is no open connection to FUSE")));
+    }
+    // SAFETY: it is open, and this process itself opens the device only to mount, which it does not do then.
+    let device = unsafe { OwnedFd::from_raw_fd(number) };
+    Some(fcntl_setfd(&device, FdFlags::CLOEXEC).map(|()| device).map_err(io::Error::from))
+}
+
 /// Returns whether the connection of this descriptor of `/dev/fuse` has ended.
 pub(super) fn has_ended(device: BorrowedFd<'_>) -> bool {
     let mut files = [PollFd::from_borrowed_fd(device, PollFlags::empty())];
@@ -209,6 +224,18 @@ mod tests {
         kept.give_up().unwrap();
         assert!(!is_fuse());
         kept.give_up().unwrap();
+    }
+
+    #[test]
+    fn only_a_connection_to_fuse_is_taken_over() {
+        let file = File::open("/dev/null").unwrap();
+        for number in [0, 1, file.as_raw_fd(), 1 << 20] {
+            let taken = passed_device(Path::new(&format!("/dev/fd/{number}"))).unwrap();
+            assert_eq!(taken.unwrap_err().to_string(), "it is no open connection to FUSE", "{number}");
+        }
+        for other in ["/dev/fd", "/dev/fd/x", "/dev/fd/3/x", "/mnt/vol", "dev/fd/3"] {
+            assert!(passed_device(Path::new(other)).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(crate) use self::side_process::{Link, SideProcess};
 pub(crate) use self::signals::{Signals, Stop};
 pub(crate) use self::watchdog::{Connection, Watchdog};
 
+use self::fork::passed_device;
 use self::fuse::Adapter;
 use self::mountinfo::NAME_PREFIX;
 use self::readahead::MountReadahead;
@@ -67,6 +68,12 @@ const DEVICE: &str = "/dev/fuse";
 
 /// The type and permissions of the root of a mount, until the daemon is asked for them.
 const ROOT_MODE: u32 = 0o40555;
+
+/// Returns whether a connection to the kernel is named in the place of a mount point, for a mount that the caller makes
+/// and takes away.
+pub(crate) fn is_passed(mountpoint: &Path) -> bool {
+    mountpoint.starts_with("/dev/fd")
+}
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]
@@ -105,13 +112,13 @@ pub(crate) fn mount(
     // before there is a mount that a failure would leave behind
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.start_refreshes().map_err(refused)?;
-    let (session, is_by_helper) = connect(adapter, options, mountpoint).map_err(refused)?;
+    let (session, is_by_other) = connect(adapter, options, mountpoint).map_err(refused)?;
     let connection = Connection::new(session.as_fd(), &options.source, mountpoint);
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(|error| {
-        // the FUSE library unmounts only what it has mounted
-        if !is_by_helper {
+        // the FUSE library unmounts what its helper has mounted
+        if !is_by_other {
             let _ = unmount(mountpoint, true);
         }
         refused(error)
@@ -128,7 +135,10 @@ pub(crate) fn mount(
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
     if let (Some(process), Some(device)) = (process, connection.as_ref().map(|connection| connection.device)) {
-        fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
+        let place = is_passed(mountpoint).then(|| place_of(device));
+        if let Some(mountpoint) = place.unwrap_or_else(|| Some(mountpoint.to_owned())) {
+            fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint }));
+        }
     }
     Ok(Mounted { session: ended, connection })
 }
@@ -158,10 +168,13 @@ fn check_threads(number: usize) -> Result<(), MountError> {
     started.map_err(|error| MountError::Threads(number, error))
 }
 
-/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls. Returns also
-/// whether it was with fusermount3.
+/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls; or takes a
+/// connection that is mounted already. Returns also whether another program has mounted it.
 fn connect(adapter: Adapter, options: &Options, mountpoint: &Path) -> io::Result<(Session<Adapter>, bool)> {
     let mut config = config(options);
+    if let Some(device) = passed_device(mountpoint) {
+        return Ok((Session::from_fd(adapter, device?, config.acl, config)?, true));
+    }
     let name = format!("{NAME_PREFIX}{}", options.source.to_string_lossy());
     match mount_directly(&name, mountpoint, options)? {
         Some(device) => {

@@ -3,18 +3,20 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use nix::mount::{MsFlags, mount};
 use nix::sys::signal::Signal;
 
 use crate::support::hanging::Hanging;
 use crate::support::{
-    Mount, Point, SOON, comes_true, fixture, in_mount_namespace, json, mounted_name, one_line_of_failure,
-    process_lives, signal, skip, source_with, test_data, text, volfs, wait_for, wait_until,
+    Mount, Point, SOON, comes_true, fixture, fuse_or_skip, in_mount_namespace, json, mounted_name, one_line_of_failure,
+    process_lives, program, signal, skip, source_with, test_data, text, volfs, wait_for, wait_until,
 };
 
 #[test]
@@ -292,6 +294,44 @@ fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
     assert!(line.contains("is unmounted here, but") && line.contains("of its mount namespace"), "{line}");
     assert!(!mount.is_mounted());
     mount.wait_for_end();
+}
+
+#[test]
+fn a_connection_that_the_caller_has_mounted_is_answered_until_it_is_unmounted() {
+    if !fuse_or_skip() {
+        return;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return skip("only root may mount by itself");
+    }
+    let (source, point) = (source_with(&["v3_int8.zgy"]), tempfile::tempdir().unwrap());
+    let device = File::options().read(true).write(true).open("/dev/fuse").unwrap();
+    let data = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV | MsFlags::MS_NOSUID;
+    mount(Some("caller"), point.path(), Some("fuse"), flags, Some(data.as_str())).unwrap();
+    let mut daemon = Command::new("sh");
+    daemon.args(["-c", "exec 5<&0 </dev/null; exec \"$0\" mount \"$1\" /dev/fd/5"]).arg(program()).arg(source.path());
+    let mut daemon = daemon.stdin(device).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let samples = fs::read(point.path().join("v3_int8.zgy/data/lod0.raw"));
+    let status = json(point.path().join(".volfs/status.json"));
+    nix::mount::umount(point.path()).unwrap();
+    assert!(wait_for(&mut daemon).success());
+    assert!(samples.unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
+    assert_eq!(status["pid"], daemon.id());
+}
+
+#[test]
+fn what_is_no_connection_to_fuse_is_not_answered() {
+    let source = source_with(&["v3_int8.zgy"]);
+    for (arguments, status, expected) in [
+        (&["/dev/fd/1"][..], 1, "cannot mount at /dev/fd/1: it is no open connection to FUSE"),
+        (&["/dev/fd/99", "--allow-other"], 2, "--allow-other has no effect on /dev/fd/99, which is mounted already"),
+        (&["/dev/fd/99", "--exec", "true"], 2, "--exec needs a folder to mount on"),
+    ] {
+        let output = volfs().arg("mount").arg(source.path()).args(arguments).output().unwrap();
+        let line = one_line_of_failure(&output, status);
+        assert!(line.contains(expected), "{line}");
+    }
 }
 
 #[test]
