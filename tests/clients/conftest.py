@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest_plugins = ["table"]
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"
 
