@@ -95,7 +95,7 @@ pub(crate) trait Dataset: Send + Sync {
     }
 
     /// Describes the SEG-Y file that the dataset was imported from, or returns the reason why the file cannot be made
-    /// again, byte for byte. `None` if the dataset was not imported.
+    /// again, byte for byte. `None` if datasets of the format are not imported from such files.
     fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
         None
     }

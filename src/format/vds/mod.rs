@@ -110,7 +110,7 @@ struct Volume {
     text: DescriptionText,
     folder: Option<Arc<dyn Folder>>,
     /// The file that it was imported from, or why that cannot be made again.
-    segy: Option<Result<SegyImport, String>>,
+    segy: Result<SegyImport, String>,
 }
 
 impl Volume {
@@ -151,7 +151,7 @@ impl Dataset for Volume {
     }
 
     fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
-        self.segy.as_ref().map(|import| import.as_ref().map_err(String::as_str))
+        Some(self.segy.as_ref().map_err(String::as_str))
     }
 
     fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {

@@ -172,17 +172,18 @@ fn is_ebcdic(bytes: &[u8]) -> bool {
 
 const TRACE_HEADER_BYTES: u64 = 240;
 
-/// Describes the file, or returns the reason why it cannot be made again. `None` if the dataset was not imported from a
-/// SEG-Y file.
-pub(super) fn import(description: &Description, layers: &Layers) -> Option<Result<SegyImport, String>> {
+/// Describes the file, or returns the reason why it cannot be made again.
+pub(super) fn import(description: &Description, layers: &Layers) -> Result<SegyImport, String> {
     let entry = |name: &str| description.entry("SEGY", name);
     match (entry("TextHeader"), entry("BinaryHeader")) {
         (Some(MetadataValue::Blob(text)), Some(MetadataValue::Blob(binary))) => {
-            Some(with_headers(description, layers, text, binary))
+            with_headers(description, layers, text, binary)
         }
-        (None, None) if description.entry("", "SEGYTextHeader").is_none() => None,
-        (None, None) => Some(Err("the import did not keep the headers of the file as they were".into())),
-        _ => Some(Err("the import did not keep both headers of the file".into())),
+        (None, None) if description.entry("", "SEGYTextHeader").is_none() => {
+            Err("it has no headers of SEG-Y among its metadata: it was not imported from a SEG-Y file".into())
+        }
+        (None, None) => Err("the import did not keep the headers of the file as they were".into()),
+        _ => Err("the import did not keep both headers of the file".into()),
     }
 }
 
@@ -411,8 +412,8 @@ mod tests {
         assert!(!is_ebcdic(&[0; 80]) && !is_ebcdic(b""));
     }
 
-    fn imported(entries: Vec<(&str, &str, MetadataValue)>) -> Option<String> {
-        import(&described(entries), &Layers::default()).map(|import| import.unwrap_err())
+    fn imported(entries: Vec<(&str, &str, MetadataValue)>) -> String {
+        import(&described(entries), &Layers::default()).unwrap_err()
     }
 
     /// Returns the metadata of an import whose binary header has these fields.
@@ -424,9 +425,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_import_has_no_reason() {
-        assert_eq!(imported(Vec::new()), None);
-        assert_eq!(imported(vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]), None);
+    fn what_is_no_import_says_so() {
+        for entries in [vec![], vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]] {
+            assert!(imported(entries).contains("not imported from a SEG-Y file"));
+        }
     }
 
     #[test]
@@ -444,16 +446,16 @@ mod tests {
             (of_headers(&[(FORMAT, 5), (EXTENDED_HEADERS, 1)]), "there are no samples"),
         ];
         for (entries, reason) in cases {
-            let found = imported(entries).unwrap();
+            let found = imported(entries);
             assert!(found.contains(reason), "{found} is not {reason}");
         }
         let mut little = of_headers(&[]);
         little.push(("SEGY", "Endianness", MetadataValue::Int(vec![1])));
         little[1].2 = MetadataValue::Blob([vec![0; FORMAT], vec![6, 0], vec![0; 400 - FORMAT - 2]].concat());
-        assert!(imported(little).unwrap().contains("format code 6"));
+        assert!(imported(little).contains("format code 6"));
         let mut overridden = of_headers(&[(FORMAT, 6)]);
         overridden.push(("SEGY", "DataSampleFormatCode", MetadataValue::Int(vec![1])));
-        assert_eq!(imported(overridden).unwrap(), "there are no samples");
+        assert_eq!(imported(overridden), "there are no samples");
     }
 
     #[test]

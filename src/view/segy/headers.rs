@@ -28,98 +28,129 @@ const LINES: usize = 40;
 const LINE_BYTES: usize = 80;
 /// Characters of a line after its number: `C 1 `, `C40 `.
 const TEXT_BYTES: usize = LINE_BYTES - 4;
+/// The standard's own last lines.
+const END: [&str; 2] = ["SEG Y REV1", "END TEXTUAL HEADER"];
 
 /// Returns the textual header of a layer, in EBCDIC.
 pub(super) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
-    let mut lines: Vec<String> = text(layer, survey).iter().flat_map(|text| wrapped(text)).collect();
-    // the standard's own last lines
-    lines.resize(LINES - 2, String::new());
-    lines.extend(["SEG Y REV1".to_owned(), "END TEXTUAL HEADER".to_owned()]);
     let mut header = vec![BLANK; TEXT_HEADER_BYTES];
-    for (at, (line, to)) in lines.iter().zip(header.chunks_mut(LINE_BYTES)).enumerate() {
+    for (at, (line, to)) in text(layer, survey).iter().zip(header.chunks_mut(LINE_BYTES)).enumerate() {
         let numbered = format!("C{:>2} {line}", at + 1);
-        to.iter_mut().zip(numbered.chars()).for_each(|(to, character)| *to = byte(character));
+        to.iter_mut().zip(numbered.chars()).for_each(|(to, character)| *to = byte(character).unwrap_or(UNKNOWN));
     }
     header
 }
 
-/// Returns the lines without their numbers. Those that are too long go on in the next line.
+/// The most lines of a text, unless it comes last.
+const SOME: usize = 4;
+
+/// Returns the lines without their numbers.
 fn text(layer: LayerRef<'_>, survey: &Survey) -> Vec<String> {
     let (open, info) = (layer.open, survey.array.info());
     let mut lines = Vec::new();
-    lines.push(format!("VOLFS {}: LOD 0 OF A VOLUME AS SEG-Y", env!("CARGO_PKG_VERSION")));
-    lines.push(format!("DATASET: {}", open.name));
-    lines.push(format!("LAYER: {}, FORMAT: {}", layer.name(), open.format.to_uppercase()));
-    lines.push(String::new());
-    lines.push(format!("SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS {}", info.dtype.name().to_uppercase()));
+    let mut add = |text: String| lines.extend(wrapped(&text, SOME));
+    add(format!("VOLFS {}: LOD {} OF A VOLUME AS SEG-Y", env!("CARGO_PKG_VERSION"), info.lod));
+    add(format!("DATASET: {}", open.name));
+    add(format!("LAYER: {}, FORMAT: {}", layer.name(), open.format.to_uppercase()));
+    add(String::new());
+    add(format!("SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS {}", info.dtype.name().to_uppercase()));
     if let Some((low, high)) = info.value_range {
-        lines.push(format!("VALUE RANGE: {} TO {}", number(low), number(high)));
+        add(format!("VALUE RANGE: {} TO {}", number(low), number(high)));
     }
     if let Some(scaling) = info.scaling {
         let (scale, offset) = (number(scaling.scale), number(scaling.offset));
-        lines.push(format!("VALUE = STORED * {scale} + {offset}"));
+        add(format!("VALUE = STORED * {scale} + {offset}"));
     }
     if let Some(no_value) = info.no_value {
-        lines.push(format!("SAMPLES WITHOUT A VALUE (STORED AS {}) ARE 0", number(no_value)));
+        add(format!("SAMPLES WITHOUT A VALUE (STORED AS {}) ARE 0", number(no_value)));
     }
     if matches!(info.dtype, Dtype::Float64 | Dtype::Int32 | Dtype::UInt32 | Dtype::Int64 | Dtype::UInt64) {
-        lines.push("VALUES ARE ROUNDED TO FLOAT32".to_owned());
+        add("VALUES ARE ROUNDED TO FLOAT32".to_owned());
     }
-    lines.push(String::new());
+    add(String::new());
     for (what, line) in ["INLINES", "CROSSLINES"].into_iter().zip(survey.lines) {
-        lines.push(format!("{what}: {} FROM {} STEP {}", line.count, line.first, line.step));
+        add(format!("{what}: {} FROM {} STEP {}", line.count, line.first, line.step));
     }
     let samples = survey.samples;
     let SampleUnit(unit, thousandth) = samples.unit;
     let axis = info.axes.last().map_or("", |axis: &Axis| axis.name.as_str());
-    lines.push(format!(
-        "SAMPLES OF A TRACE ({}): {} FROM {} {unit} STEP {} {thousandth}",
+    let interval = match samples.is_rounded() {
+        true => format!("{} {thousandth}, IN HEADERS {}", number((samples.exact * 1e6).round() / 1e6), samples.interval),
+        false => format!("{} {thousandth}", samples.interval),
+    };
+    add(format!(
+        "SAMPLES OF A TRACE ({}): {} FROM {} {unit} STEP {interval}",
         axis.to_uppercase(),
         samples.count,
         samples.delay,
-        samples.interval
     ));
+    if matches!((samples.unit, survey.measurement_system), (SampleUnit::METRES, 2) | (SampleUnit::FEET, 1)) {
+        add(format!("DEPTHS ARE IN {unit}; BYTES 3255-3256 ARE THE UNIT OF X AND Y"));
+    }
     let order = if survey.inline_first { "CROSSLINES" } else { "INLINES" };
-    lines.push(format!("ORDER OF TRACES: {order} FASTEST, {} TRACES", survey.traces()));
-    lines.push(String::new());
-    position(&mut lines, layer, survey);
-    lines.push(String::new());
-    lines.push("BYTES OF THE TRACE HEADER:".to_owned());
-    lines.push("INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)".to_owned());
-    lines.push("CDP X 181-184, CDP Y 185-188 (AND 73-88), SCALAR 71-72".to_owned());
-    lines.push("FIRST SAMPLE 109-110, SAMPLES 115-116, INTERVAL 117-118".to_owned());
+    let (fastest, traces) = (if survey.gather > 1 { "OFFSETS, THEN " } else { "" }, survey.traces());
+    add(format!("ORDER OF TRACES: {fastest}{order} FASTEST, {traces} TRACES"));
+    if survey.gather > 1 {
+        add(format!("GATHERS OF {} TRACES: OFFSET 37-40, NUMBER IN THE GATHER 25-28", survey.gather));
+    }
+    if survey.of_traces[0].is_some() {
+        add("MISSING TRACES ARE MARKED AS DEAD (2 IN BYTES 29-30)".to_owned());
+    }
+    add(String::new());
+    position(&mut add, layer, survey);
+    add(String::new());
+    add("BYTES OF THE TRACE HEADER:".to_owned());
+    add("INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)".to_owned());
+    add("CDP X 181-184, CDP Y 185-188 (AND 73-88), SCALAR 71-72".to_owned());
+    add("FIRST SAMPLE 109-110, SAMPLES 115-116, INTERVAL 117-118".to_owned());
+    let room = LINES - END.len();
+    let geometry = open.dataset.info().geometry.as_ref();
+    if let Some(system) = geometry.and_then(|geometry| geometry.coordinate_system.as_deref()) {
+        // descriptions in well-known text are long
+        lines.extend(wrapped(&format!("COORDINATE SYSTEM: {system}"), room.saturating_sub(lines.len())));
+    }
+    lines.resize(room, String::new());
+    lines.extend(END.map(str::to_owned));
     lines
 }
 
 /// Adds what is said of world coordinates.
-fn position(lines: &mut Vec<String>, layer: LayerRef<'_>, survey: &Survey) {
-    let geometry = layer.open.dataset.info().geometry.as_ref();
+fn position(add: &mut dyn FnMut(String), layer: LayerRef<'_>, survey: &Survey) {
     let Some(world) = survey.world else {
-        lines.push("CDP X AND Y: UNKNOWN, 0 IN ALL TRACES".to_owned());
-        return;
+        return add("CDP X AND Y: UNKNOWN, 0 IN ALL TRACES".to_owned());
     };
-    let unit = match world.unit {
-        3 => "DEGREES".to_owned(),
-        _ => geometry.and_then(|g| g.horizontal_unit.clone()).unwrap_or_else(|| "UNIT UNKNOWN".to_owned()),
+    let unit = match (world.unit, survey.measurement_system) {
+        (3, _) => "DEGREES",
+        (1, 1) => "m",
+        _ => layer.open.dataset.info().geometry.as_ref().and_then(|g| g.horizontal_unit.as_deref()).unwrap_or("UNIT UNKNOWN"),
     };
-    lines.push(format!("CDP X AND Y: {unit}, ROUNDED TO {} (SCALAR {})", number(world.rounding()), world.scalar));
+    add(format!("CDP X AND Y: {unit}, ROUNDED TO {} (SCALAR {})", number(world.rounding()), world.scalar));
     for (what, position) in ["FIRST", "LAST"].into_iter().zip([0, survey.traces() - 1]) {
         let [x, y] = survey.trace(position).position.map(|place| number(world.coordinate(place)));
-        lines.push(format!("{what} TRACE AT X {x} Y {y}"));
-    }
-    if let Some(system) = geometry.and_then(|g| g.coordinate_system.as_deref()) {
-        // descriptions in well-known text are long
-        lines.push("COORDINATE SYSTEM: ".chars().chain(system.chars()).take(2 * TEXT_BYTES).collect());
+        add(format!("{what} TRACE AT X {x} Y {y}"));
     }
 }
 
-/// Returns a text as one or more lines of a bounded length.
-fn wrapped(text: &str) -> Vec<String> {
-    let characters: Vec<char> = text.chars().collect();
-    match &characters[..] {
-        [] => vec![String::new()],
-        all => all.chunks(TEXT_BYTES).map(|line| line.iter().collect()).collect(),
+/// Returns a text as lines that break between words where there are any, and that end in `...` if they are cut.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let text = plain(text);
+    let (mut lines, mut rest) = (Vec::new(), text.as_str());
+    while rest.len() > TEXT_BYTES && lines.len() < most {
+        let (mut line, after) = match rest[..TEXT_BYTES].rfind([' ', ',']) {
+            Some(at) if at > TEXT_BYTES / 2 => rest.split_at(at + 1),
+            _ => rest.split_at(TEXT_BYTES),
+        };
+        let cut = format!("{}...", &rest[..TEXT_BYTES - 3]);
+        if lines.len() + 1 == most {
+            line = &cut;
+        }
+        lines.push(line.trim_end().to_owned());
+        rest = after.trim_start();
     }
+    if lines.len() < most {
+        lines.push(rest.to_owned());
+    }
+    lines
 }
 
 pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
@@ -129,12 +160,12 @@ pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
         let at = byte - 1 - TEXT_HEADER_BYTES;
         header[at..at + value.len()].copy_from_slice(value);
     };
-    let samples = survey.samples;
+    let (samples, gather) = (survey.samples, (survey.gather as i16).to_be_bytes());
     // line and reel
     put(3205, &1i32.to_be_bytes());
     put(3209, &1i32.to_be_bytes());
     // traces in an ensemble
-    put(3213, &1i16.to_be_bytes());
+    put(3213, &gather);
     // interval and samples, here and in the field
     put(3217, &samples.interval.to_be_bytes());
     put(3219, &samples.interval.to_be_bytes());
@@ -143,9 +174,9 @@ pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     // IEEE float
     put(3225, &5i16.to_be_bytes());
     // fold
-    put(3227, &1i16.to_be_bytes());
-    // horizontally stacked
-    put(3229, &4i16.to_be_bytes());
+    put(3227, &gather);
+    // by ensemble, or horizontally stacked
+    put(3229, &(if survey.gather > 1 { 2i16 } else { 4 }).to_be_bytes());
     // metres or feet
     put(3255, &survey.measurement_system.to_be_bytes());
     put(3501, &0x0100u16.to_be_bytes());
@@ -156,8 +187,15 @@ pub(super) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
     header
 }
 
+/// What [arrays](Survey::of_traces) say of a trace.
+#[derive(Clone, Copy)]
+pub(super) struct OfTrace {
+    pub is_live: bool,
+    pub offset: i32,
+}
+
 /// Returns the header of trace `number`, counted from 0 in the order of the file.
-pub(super) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BYTES] {
+pub(super) fn trace_header(survey: &Survey, number: u64, of_trace: OfTrace) -> [u8; TRACE_HEADER_BYTES] {
     let mut header = [0; TRACE_HEADER_BYTES];
     let mut put = |byte: usize, value: &[u8]| header[byte - 1..byte - 1 + value.len()].copy_from_slice(value);
     let trace = survey.trace(number);
@@ -168,10 +206,11 @@ pub(super) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BY
     // field record and ensemble, by habit
     put(9, &long(trace.inline));
     put(21, &long(trace.crossline));
-    // live
-    put(29, &1i16.to_be_bytes());
-    // the offset of all traces is 0
-    put(37, &0i32.to_be_bytes());
+    // number in the ensemble
+    put(25, &long(trace.in_gather as i64 + 1));
+    // live or dead
+    put(29, &(if of_trace.is_live { 1i16 } else { 2 }).to_be_bytes());
+    put(37, &survey.offsets.map_or(of_trace.offset, |offsets| offsets.at(trace.in_gather) as i32).to_be_bytes());
     // scalars of elevations and of coordinates
     put(69, &1i16.to_be_bytes());
     put(71, &survey.world.map_or(1, |world| world.scalar).to_be_bytes());
@@ -180,7 +219,7 @@ pub(super) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BY
         put(at_x, &trace.position[0].to_be_bytes());
         put(at_y, &trace.position[1].to_be_bytes());
     }
-    put(89, &survey.world.map_or(1, |world| world.unit).to_be_bytes());
+    put(89, &survey.world.map_or(0, |world| world.unit).to_be_bytes());
     put(109, &survey.samples.delay.to_be_bytes());
     put(115, &survey.samples.count.to_be_bytes());
     put(117, &survey.samples.interval.to_be_bytes());
@@ -189,33 +228,45 @@ pub(super) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BY
     header
 }
 
-/// The byte of each Latin-1 character.
-#[rustfmt::skip]
-const OF_LATIN_1: [u8; 256] = [
-    0x00, 0x01, 0x02, 0x03, 0x37, 0x2d, 0x2e, 0x2f, 0x16, 0x05, 0x25, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f,
-    0x10, 0x11, 0x12, 0x13, 0x3c, 0x3d, 0x32, 0x26, 0x18, 0x19, 0x3f, 0x27, 0x1c, 0x1d, 0x1e, 0x1f,
-    0x40, 0x5a, 0x7f, 0x7b, 0x5b, 0x6c, 0x50, 0x7d, 0x4d, 0x5d, 0x5c, 0x4e, 0x6b, 0x60, 0x4b, 0x61,
-    0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0x7a, 0x5e, 0x4c, 0x7e, 0x6e, 0x6f,
-    0x7c, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6,
-    0xd7, 0xd8, 0xd9, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xba, 0xe0, 0xbb, 0xb0, 0x6d,
-    0x79, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96,
-    0x97, 0x98, 0x99, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xc0, 0x4f, 0xd0, 0xa1, 0x07,
-    0x20, 0x21, 0x22, 0x23, 0x24, 0x15, 0x06, 0x17, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x09, 0x0a, 0x1b,
-    0x30, 0x31, 0x1a, 0x33, 0x34, 0x35, 0x36, 0x08, 0x38, 0x39, 0x3a, 0x3b, 0x04, 0x14, 0x3e, 0xff,
-    0x41, 0xaa, 0x4a, 0xb1, 0x9f, 0xb2, 0x6a, 0xb5, 0xbd, 0xb4, 0x9a, 0x8a, 0x5f, 0xca, 0xaf, 0xbc,
-    0x90, 0x8f, 0xea, 0xfa, 0xbe, 0xa0, 0xb6, 0xb3, 0x9d, 0xda, 0x9b, 0x8b, 0xb7, 0xb8, 0xb9, 0xab,
-    0x64, 0x65, 0x62, 0x66, 0x63, 0x67, 0x9e, 0x68, 0x74, 0x71, 0x72, 0x73, 0x78, 0x75, 0x76, 0x77,
-    0xac, 0x69, 0xed, 0xee, 0xeb, 0xef, 0xec, 0xbf, 0x80, 0xfd, 0xfe, 0xfb, 0xfc, 0xad, 0xae, 0x59,
-    0x44, 0x45, 0x42, 0x46, 0x43, 0x47, 0x9c, 0x48, 0x54, 0x51, 0x52, 0x53, 0x58, 0x55, 0x56, 0x57,
-    0x8c, 0x49, 0xcd, 0xce, 0xcb, 0xcf, 0xcc, 0xe1, 0x70, 0xdd, 0xde, 0xdb, 0xdc, 0x8d, 0x8e, 0xdf,
+/// Characters that have the same byte in all code pages of EBCDIC that programs take a header for (037, 500, 1047):
+/// runs of them, each with the byte of its first.
+const BYTES: [(&str, u8); 14] = [
+    (" ", BLANK),
+    (".<(+", 0x4b),
+    ("&", 0x50),
+    ("$*);", 0x5b),
+    ("-/", 0x60),
+    (",%_>?", 0x6b),
+    (":#@'=\"", 0x7a),
+    ("abcdefghi", 0x81),
+    ("jklmnopqr", 0x91),
+    ("stuvwxyz", 0xa2),
+    ("ABCDEFGHI", 0xc1),
+    ("JKLMNOPQR", 0xd1),
+    ("STUVWXYZ", 0xe2),
+    ("0123456789", 0xf0),
 ];
+const BLANK: u8 = 0x40;
+/// The byte of the question mark.
+const UNKNOWN: u8 = 0x6f;
 
-const BLANK: u8 = OF_LATIN_1[b' ' as usize];
+/// Other characters, each group behind the one that stands for them.
+const ALIKE: &str = "([{ )]} /\\| -~–— '`´’ AÀÁÂÃÄÅ aàáâãäå CÇ cç EÈÉÊË eèéêë IÌÍÎÏ iìíîï NÑ nñ OÒÓÔÕÖØ oòóôõöø UÙÚÛÜ \
+                     uùúûüµμ YÝ yýÿ";
 
-/// Returns the byte of a printable character; that of a question mark for one that the code does not have.
-pub(super) fn byte(character: char) -> u8 {
-    let latin_1 = u8::try_from(u32::from(character)).ok().filter(|_| !character.is_control());
-    OF_LATIN_1[usize::from(latin_1.unwrap_or(b'?'))]
+/// Returns the byte of a character.
+pub(super) fn byte(character: char) -> Option<u8> {
+    BYTES.iter().find_map(|(run, first)| Some(first + run.find(character)? as u8))
+}
+
+/// Writes a text in characters that have a byte.
+fn plain(text: &str) -> String {
+    let of = |character: char| match ALIKE.split(' ').find(|group| group.contains(character)) {
+        Some(group) => group.chars().next(),
+        None => byte(character).map(|_| character),
+    };
+    let text = text.replace('Æ', "AE").replace('æ', "ae").replace('ß', "ss");
+    text.chars().map(|character| of(character).unwrap_or('?')).collect()
 }
 
 #[cfg(test)]
@@ -228,17 +279,42 @@ mod tests {
 
     #[test]
     fn letters_digits_and_punctuation() {
-        let bytes: Vec<u8> = "C 1 az![]|~^_Ä\u{e9}".chars().map(byte).collect();
-        let expected = [0xc3, 0x40, 0xf1, 0x40, 0x81, 0xa9, 0x5a, 0xba, 0xbb, 0x4f, 0xa1, 0xb0, 0x6d, 0x63, 0x51];
-        assert_eq!(bytes, expected);
-        let mut sorted = OF_LATIN_1;
-        sorted.sort_unstable();
-        assert!(sorted.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at), "a byte is there twice");
+        let bytes: Vec<u8> = "C 1 az(./_?\"9".chars().map(|character| byte(character).unwrap()).collect();
+        assert_eq!(bytes, [0xc3, 0x40, 0xf1, 0x40, 0x81, 0xa9, 0x4d, 0x4b, 0x61, 0x6d, 0x6f, 0x7f, 0xf9]);
+        // the characters that differ between code pages are not there, and no byte is there twice
+        let mut known: Vec<u8> = (' '..='~').filter_map(byte).collect();
+        assert_eq!((' '..='~').filter(|character| byte(*character).is_none()).collect::<String>(), "![\\]^`{|}~");
+        known.sort_unstable();
+        known.dedup();
+        assert_eq!(known.len(), 95 - 10);
+        assert!(BYTES.iter().all(|(run, _)| run.is_ascii()));
     }
 
     #[test]
-    fn what_the_code_does_not_have_is_a_question_mark() {
-        assert_eq!("\n\u{1b}λ".chars().map(byte).collect::<Vec<_>>(), [0x6f; 3]);
+    fn what_code_pages_do_not_agree_on_is_written_otherwise() {
+        for (text, written) in [
+            ("UNIT[\"metre\",1]", "UNIT(\"metre\",1)"),
+            ("Æ ø~^|\\{å}", "AE o-?/((a)"),
+            ("Großfläche! µm", "Grossflache? um"),
+            ("\n\u{1b}λ´", "???'"),
+        ] {
+            assert_eq!(plain(text), written);
+            assert!(plain(text).chars().all(|character| byte(character).is_some()), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        let words = "seismic survey ".repeat(8);
+        let lines = wrapped(&words, 4);
+        assert_eq!(lines, [&"seismic survey ".repeat(5)[..74], &"seismic survey ".repeat(3)]);
+        // well-known text has commas, and names of files may have no breaks
+        assert_eq!(wrapped(&format!("{},{}", "a".repeat(60), "b".repeat(60)), 4)[0].len(), 61);
+        assert_eq!(wrapped(&"a".repeat(100), 4).iter().map(String::len).collect::<Vec<_>>(), [76, 24]);
+        let cut = wrapped(&"a".repeat(1000), 2);
+        assert_eq!(cut, ["a".repeat(76), "a".repeat(73) + "..."]);
+        assert_eq!([wrapped("", 4), wrapped("a b", 1)], [[""], ["a b"]]);
+        assert_eq!(wrapped("a", 0), Vec::<String>::new());
     }
 
     /// The big-endian number of `length` bytes at a byte that the standard numbers from 1.
@@ -282,6 +358,7 @@ mod tests {
                 (5, 4, number + 1),
                 (9, 4, inline),
                 (21, 4, crossline),
+                (25, 4, 1),
                 (29, 2, 1),
                 (37, 4, 0),
                 (69, 2, 1),
@@ -319,10 +396,9 @@ mod tests {
         let mut array = Known::new(Dtype::Int16, &AXES);
         (array.info.scaling, array.info.no_value, array.info.value_range) =
             (Some(scaling), Some(7.0), Some((-1.5, 2.0)));
-        let system = "PROJCS[".to_owned() + &"λ".repeat(500);
+        let system = "PROJCS[\"UTM 31\",".to_owned() + &"AXIS[\"Easting\",EAST],".repeat(500);
         let open = tests::open("zgy", Some(Geometry { coordinate_system: Some(system), ..geometry() }), array);
-        let whole = tests::whole(&open);
-        let decoded = decode(&whole[..3200]);
+        let decoded = tests::text_of(&open);
         let lines: Vec<&str> = decoded.as_bytes().chunks(80).map(|line| str::from_utf8(line).unwrap()).collect();
         for (at, line) in lines.iter().enumerate() {
             assert!(line.starts_with(&format!("C{:>2} ", at + 1)), "{line}");
@@ -346,23 +422,20 @@ mod tests {
         ] {
             assert!(text.contains(&expected), "{expected} is not in {text:#?}");
         }
-        assert!(text.iter().any(|line| line.starts_with("COORDINATE SYSTEM: PROJCS[???")));
+        let system = text.iter().position(|line| line.starts_with("COORDINATE SYSTEM: PROJCS(\"UTM 31\",AXIS(")).unwrap();
+        assert!(text[system].ends_with(',') && text[37].ends_with("..."), "{text:#?}");
         assert_eq!(text[38..], ["SEG Y REV1", "END TEXTUAL HEADER"]);
     }
 
-    /// Decodes the letters, digits and marks of EBCDIC that the header has.
-    fn decode(bytes: &[u8]) -> String {
-        let of = |byte: &u8| (' '..='~').find(|character| super::byte(*character) == *byte);
-        bytes.iter().map(|byte| of(byte).unwrap()).collect()
-    }
-
     #[test]
-    fn names_that_are_long_take_more_lines_and_leave_the_last_ones() {
+    fn names_that_are_long_leave_the_lines_after_them() {
         let mut open = tests::survey(&AXES, Dtype::Float32, None);
         open.name = "a".repeat(255);
-        assert_eq!(decode(&tests::whole(&open)[..3200]).matches("aaaaaa").count(), 41);
+        assert_eq!(tests::text_of(&open).matches('a').count(), 255 + "amplitude".matches('a').count());
         open.name = "a".repeat(9000);
-        assert!(decode(&tests::whole(&open)[..3200]).trim_end().ends_with("C40 END TEXTUAL HEADER"));
+        let text = tests::text_of(&open);
+        assert!(text.trim_end().ends_with("C40 END TEXTUAL HEADER") && text.contains("a..."));
+        assert!(text.contains("INLINE 189-192"));
     }
 
     #[test]
@@ -376,15 +449,45 @@ mod tests {
             let header = &whole[3600 + number * TRACE..][..240];
             assert_eq!([189, 193, 181].map(|byte| field(header, byte, 4)), [inline, crossline, x], "{number}");
         }
-        assert!(decode(&whole[..3200]).contains("ORDER OF TRACES: INLINES FASTEST"));
+        assert!(tests::text_of(&open).contains("ORDER OF TRACES: INLINES FASTEST"));
     }
 
     #[test]
     fn without_positions_there_are_zeros() {
         let array = Known::new(Dtype::Float32, &AXES);
-        let whole = tests::whole(&tests::open("vds", None, array));
-        assert_eq!([71, 89].map(|byte| field(&whole[3600..], byte, 2)), [1, 1]);
+        let open = tests::open("vds", None, array);
+        let whole = tests::whole(&open);
+        assert_eq!([71, 89].map(|byte| field(&whole[3600..], byte, 2)), [1, 0]);
         assert_eq!([181, 185, 73].map(|byte| field(&whole[3600..], byte, 4)), [0; 3]);
-        assert!(decode(&whole[..3200]).contains("CDP X AND Y: UNKNOWN"));
+        assert_eq!(field(&whole, 3255, 2), 0);
+        assert!(tests::text_of(&open).contains("CDP X AND Y: UNKNOWN"));
+    }
+
+    #[test]
+    fn the_measurement_system_is_that_of_coordinates_or_else_of_depths() {
+        let of = |horizontal_kind, horizontal_factor, vertical_kind, vertical_factor| {
+            let more = Geometry { vertical_kind, vertical_factor, horizontal_kind, horizontal_factor, ..geometry() };
+            let open = tests::open("vds", Some(more), Known::new(Dtype::Float32, &AXES));
+            let whole = tests::whole(&open);
+            let numbers = [(3255, 2), (3600 + 89, 2), (3600 + 71, 2), (3600 + 181, 4)];
+            (numbers.map(|(byte, length)| field(&whole, byte, length)), tests::text_of(&open))
+        };
+        let mixed = |text: &str| text.contains("DEPTHS ARE IN");
+        for (coordinates, depths, expected, is_mixed) in [
+            (("length", 1.0), ("time", 1e-3), [1, 1, -100, 43_196_475], false),
+            (("length", 0.3048), ("time", 1e-3), [2, 1, -100, 43_196_475], false),
+            (("length", 1.0), ("depth", 0.3048), [1, 1, -100, 43_196_475], true),
+            (("length", 0.3048), ("depth", 1.0), [2, 1, -100, 43_196_475], true),
+            // kilometres are written in metres
+            (("length", 1e3), ("time", 1e-3), [1, 1, 10, 43_196_475], false),
+            (("unknown", 1.0), ("time", 1e-3), [0, 0, -100, 43_196_475], false),
+            (("unknown", 1.0), ("depth", 1.0), [1, 0, -100, 43_196_475], false),
+            (("unknown", 1.0), ("depth", 0.3048), [2, 0, -100, 43_196_475], false),
+            (("length", 0.0), ("unknown", 1.0), [0, 0, -100, 43_196_475], false),
+            (("angle", 3600.0 / 1e5), ("time", 1e-3), [0, 3, -10_000, 43_196], false),
+        ] {
+            let (found, text) = of(coordinates.0, coordinates.1, depths.0, depths.1);
+            assert_eq!((found, mixed(&text)), (expected, is_mixed), "{coordinates:?} {depths:?}");
+        }
     }
 }

@@ -1,15 +1,18 @@
-//! `lod0.sgy`: a layer as a SEG-Y file of big-endian float32, if its axes are those of a survey, in integers.
+//! `lod0.sgy`: a layer as a SEG-Y file of big-endian float32, if its axes are those of a survey, in integers; and boxes
+//! of one.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::headers::{self, HEADERS, TRACE_HEADER, samples_in};
+use super::headers::{self, HEADERS, OfTrace, TRACE_HEADER, samples_in};
 use super::survey::Survey;
 use crate::format::{Array, FormatError};
+use crate::sync::Mutex;
 use crate::view::convert::{Form, to_float32};
 use crate::view::entry::Entry;
-use crate::view::segments::{ComputedFile, Content, NextSegment, Samples, Segment};
+use crate::view::segments::{ComputedFile, Content, NextSegment, Segment};
 use crate::view::{LayerRef, View, hash_of};
+use crate::volume::Region;
 
 const NAME: &str = "lod0.sgy";
 
@@ -29,9 +32,15 @@ fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
 }
 
 pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
-    let survey = Survey::of(layer).map_err(FormatError::Unsupported)?;
+    of_box(layer, 0, Region::whole(layer.info(0).shape()))
+}
+
+/// Returns a box of a level as a SEG-Y file.
+pub(crate) fn of_box(layer: LayerRef<'_>, lod: usize, region: Region) -> Result<Content, FormatError> {
+    let survey = Survey::of_box(layer, lod, region).map_err(FormatError::Unsupported)?;
     let headers = [&headers::text_header(layer, &survey)[..], &headers::binary_header(&survey)].concat();
-    Ok(Content::Computed(Arc::new(SurveyFile { survey, headers: headers.into() })))
+    let (headers, seen) = (headers.into(), Mutex::new(Seen::default()));
+    Ok(Content::Computed(Arc::new(SurveyFile { survey, headers, seen })))
 }
 
 /// Traces that are wanted whole are one segment of no more bytes than this.
@@ -40,11 +49,19 @@ const TOGETHER: u64 = 1 << 20;
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
 
+/// So many traces are looked up together.
+const LOOK: u64 = 1024;
+
 struct SurveyFile {
     survey: Survey,
     /// The textual and the binary header.
     headers: Arc<[u8]>,
+    /// What was seen last.
+    seen: Mutex<Seen>,
 }
+
+/// Values of the [arrays](Survey::of_traces) for traces that follow each other, as they are stored.
+type Seen = [(Range<u64>, Arc<[u8]>); 2];
 
 impl SurveyFile {
     /// Returns the bytes of a trace with its header.
@@ -52,28 +69,34 @@ impl SurveyFile {
         TRACE_HEADER + u64::from(self.survey.samples.count) * SAMPLE
     }
 
-    fn segment(self: &Arc<Self>, bytes: &Range<u64>) -> Segment {
+    /// Returns the segment with the first of some bytes. A read keeps what it has `seen`.
+    fn segment(self: &Arc<Self>, bytes: &Range<u64>, seen: &Arc<Mutex<Seen>>) -> Segment {
         let Some(at) = bytes.start.checked_sub(HEADERS) else { return Segment::Bytes(0, Arc::clone(&self.headers)) };
         let (trace, trace_bytes) = (at / self.trace_bytes(), self.trace_bytes());
         let header = HEADERS + trace * trace_bytes;
         let body = header + TRACE_HEADER..header + trace_bytes;
-        let whole = (bytes.end - header).min(TOGETHER) / trace_bytes;
-        if bytes.start == header && whole > 0 && self.survey.samples.count > 0 {
-            return self.whole_traces(trace..trace + whole, header);
-        }
         if bytes.start < body.start {
-            return Segment::Bytes(header, headers::trace_header(&self.survey, trace).into());
+            if let Some(look) = self.look(trace, bytes.start, seen) {
+                return look;
+            }
+            let seen = seen.lock().clone();
+            let whole = trace..trace + (bytes.end - header).min(TOGETHER) / trace_bytes;
+            let whole = self.arrays().fold(whole, |whole, (which, _)| whole.start..whole.end.min(seen[which].0.end));
+            if bytes.start == header && !whole.is_empty() && self.survey.samples.count > 0 {
+                return self.whole_traces(whole, header, seen);
+            }
+            return Segment::Bytes(header, self.trace_header(trace, &seen).into());
         }
         let (bytes, samples) = samples_in(bytes, &body, SAMPLE);
         let before = trace * u64::from(self.survey.samples.count);
         let file = Arc::clone(self);
         let convert = move |stored: &[u8], out: &mut [u8]| file.convert(stored, out);
-        let samples = Samples::range(&self.survey.array, before + samples.start..before + samples.end);
+        let samples = self.survey.samples(&self.survey.array, before + samples.start..before + samples.end);
         Segment::Samples(bytes, samples, Some(Box::new(convert)))
     }
 
     /// Returns the segment of traces with their headers, which begins at an offset of the file.
-    fn whole_traces(self: &Arc<Self>, traces: Range<u64>, begin: u64) -> Segment {
+    fn whole_traces(self: &Arc<Self>, traces: Range<u64>, begin: u64, seen: Seen) -> Segment {
         let (file, numbers) = (Arc::clone(self), traces.clone());
         let (count, trace_bytes) = (u64::from(self.survey.samples.count), self.trace_bytes());
         let stored_bytes = count as usize * self.survey.array.info().dtype.size();
@@ -81,14 +104,57 @@ impl SurveyFile {
             let of_traces = stored.chunks_exact(stored_bytes).zip(out.chunks_exact_mut(trace_bytes as usize));
             for (number, (stored, out)) in numbers.zip(of_traces) {
                 let (header, values) = out.split_at_mut(TRACE_HEADER as usize);
-                header.copy_from_slice(&headers::trace_header(&file.survey, number));
+                header.copy_from_slice(&file.trace_header(number, &seen));
                 file.convert(stored, values)?;
             }
             Ok(())
         };
         let bytes = begin..begin + (traces.end - traces.start) * trace_bytes;
-        let samples = Samples::range(&self.survey.array, traces.start * count..traces.end * count);
+        let samples = self.survey.samples(&self.survey.array, traces.start * count..traces.end * count);
         Segment::Samples(bytes, samples, Some(Box::new(convert)))
+    }
+
+    /// Returns the arrays with values of traces, with their numbers.
+    fn arrays(&self) -> impl Iterator<Item = (usize, &Arc<dyn Array>)> {
+        self.survey.of_traces.iter().enumerate().filter_map(|(which, array)| Some((which, array.as_ref()?)))
+    }
+
+    /// Returns the segment that looks up what the header of a trace needs, at an offset of the file; `None` if it was
+    /// seen already.
+    fn look(self: &Arc<Self>, trace: u64, at: u64, seen: &Arc<Mutex<Seen>>) -> Option<Segment> {
+        for (which, array) in self.arrays() {
+            if seen.lock()[which].0.contains(&trace) {
+                continue;
+            }
+            let last = self.seen.lock()[which].clone();
+            if last.0.contains(&trace) {
+                seen.lock()[which] = last;
+                continue;
+            }
+            let first = trace - trace % LOOK;
+            let traces = first..(first + LOOK).min(self.survey.traces());
+            let (file, seen, samples) = (Arc::clone(self), Arc::clone(seen), self.survey.samples(array, traces.clone()));
+            let look = move |values: &[u8], _: &mut [u8]| {
+                let values = (traces, values.into());
+                seen.lock()[which] = (values.0.clone(), Arc::clone(&values.1));
+                file.seen.lock()[which] = values;
+                Ok(())
+            };
+            return Some(Segment::Samples(at..at, samples, Some(Box::new(look))));
+        }
+        None
+    }
+
+    fn trace_header(&self, trace: u64, seen: &Seen) -> [u8; TRACE_HEADER as usize] {
+        let value = |which: usize, size: usize| {
+            let (traces, values): &(Range<u64>, Arc<[u8]>) = &seen[which];
+            values.chunks_exact(size).nth(trace.checked_sub(traces.start)? as usize)
+        };
+        let is_live = value(0, 1).is_none_or(|live| live != [0]);
+        let offset = value(1, 4).and_then(|offset| Some(f32::from_le_bytes(offset.try_into().ok()?)));
+        // a number that does not fit becomes the closest one that does
+        let offset = offset.map_or(0, |offset| offset.round() as i32);
+        headers::trace_header(&self.survey, trace, OfTrace { is_live, offset })
     }
 
     /// Converts stored samples to those of the file.
@@ -112,11 +178,12 @@ impl ComputedFile for SurveyFile {
     fn fingerprint(&self) -> u64 {
         // lines and positions are in the first and the last trace
         let traces = [0, 1, self.survey.traces() / 2, self.survey.traces() - 1];
-        hash_of((&self.headers, traces.map(|trace| headers::trace_header(&self.survey, trace))))
+        hash_of((&self.headers, traces.map(|trace| self.trace_header(trace, &Seen::default()))))
     }
 
     fn segments(self: Arc<Self>) -> NextSegment {
-        Box::new(move |bytes| self.segment(&bytes))
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        Box::new(move |bytes| self.segment(&bytes, &seen))
     }
 }
 
@@ -125,7 +192,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::survey::*;
-    use super::super::tests::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, whole};
+    use super::super::tests::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, text_of, whole};
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::view::json;
@@ -152,8 +219,9 @@ mod tests {
             ("unknown", 1.0, 7.0, 2.0, (7, 2000, unknown)),
             ("time", 1e-3, 0.0, f64::from(0.1f32), (0, 100, milliseconds)),
         ] {
-            let expected = SampleAxis { count: 9, interval, delay, unit };
-            assert_eq!(sample_axis(9, first, step, kind, factor), Ok(expected), "{kind} {factor}");
+            let found = sample_axis(9, first, step, kind, factor).unwrap();
+            assert_eq!((found.count, found.delay, found.interval, found.unit), (9, delay, interval, unit), "{kind}");
+            assert!(!found.is_rounded(), "{kind} {factor}");
         }
         let axis = Axis { name: "x".into(), unit: Some("ms".into()), first: 0.0, step: 4.0, count: 1, spatial: true };
         assert_eq!(SampleAxis::of(&axis, None).unwrap().unit, milliseconds);
@@ -161,19 +229,39 @@ mod tests {
 
     #[test]
     fn what_integers_cannot_say_is_refused() {
-        assert!(sample_axis(65535, 0.0, 4.0, "time", 1e-3).is_ok());
+        assert!(sample_axis(32_767, 0.0, 4.0, "time", 1e-3).is_ok());
         let refused = |count, first, step| sample_axis(count, first, step, "time", 1e-3).unwrap_err();
-        assert_eq!(refused(65536, 0.0, 4.0), "a trace has 65536 samples, and SEG-Y has 65535 at most");
-        let apart = "us apart, and SEG-Y has whole numbers from 1 to 65535";
-        assert_eq!(refused(9, 0.0, 1.25e-2), format!("its samples are 12.5 {apart}"));
-        for step in [10.0 / 3.0, 65.536, -4.0, 0.0, f64::NAN, f64::INFINITY] {
-            assert!(refused(9, 0.0, step).ends_with(apart), "{step}");
+        assert_eq!(
+            refused(32_768, 0.0, 4.0),
+            "a trace has 32768 samples, and programs read no more than 32767 from SEG-Y"
+        );
+        let apart = "us apart, and programs read whole numbers from 1 to 32767 from SEG-Y";
+        assert!(refused(99, 0.0, 1.25e-2).starts_with(&format!("its samples are 12.5 {apart}")));
+        for step in [32.768, 65.536, 4e-4, -4.0, 0.0, f64::NAN, f64::INFINITY] {
+            assert!(refused(9, 0.0, step).contains(apart), "{step}");
         }
         for first in [0.5, 40_000.0, -32_769.0, f64::NAN] {
             assert!(refused(9, first, 4.0).contains("whole numbers of 16 bits"), "{first}");
         }
+        // 50 m are 50,000 mm
+        assert!(sample_axis(9, 0.0, 50.0, "depth", 1.0).unwrap_err().contains("50000 mm apart"));
         // one sample is no distance from another
         assert_eq!(sample_axis(1, 5.0, 0.0, "time", 1e-3).unwrap().interval, 0);
+    }
+
+    #[test]
+    fn intervals_are_rounded_while_all_samples_stay_closest_to_their_places() {
+        for (count, step, interval) in [(1000, 10.0 / 3.0, 3333), (5000, 10.0 / 3.0, 3333), (300, 0.4995, 500), (2, 1e-2, 10)] {
+            let found = sample_axis(count, 0.0, step, "time", 1e-3).unwrap();
+            assert_eq!((found.interval, found.is_rounded()), (interval, step != 1e-2), "{count} of {step}");
+        }
+        // the last sample is 0.333 * 5001 us off, more than half of 3333.3
+        for (count, step) in [(5002, 10.0 / 3.0), (502, 0.4995), (99, 1.25e-2)] {
+            assert!(sample_axis(count, 0.0, step, "time", 1e-3).is_err(), "{count} of {step}");
+        }
+        let axes = [AXES[0], AXES[1], ("sample", 0.0, 10.0 / 3.0, 11)];
+        let text = text_of(&survey(&axes, Dtype::Int8, None));
+        assert!(text.contains("11 FROM 0 ms STEP 3333.333333 us, IN HEADERS 3333 "), "{text}");
     }
 
     fn world_of(origin: [f64; 2], kind: &'static str, factor: f64) -> Option<World> {
@@ -184,7 +272,7 @@ mod tests {
             horizontal_factor: factor,
             ..Geometry::default()
         };
-        World::of(Some(&geometry), [101, 201])
+        World::of(Some(&geometry), [0.0; 2], 1.0, [101, 201])
     }
 
     #[test]
@@ -214,7 +302,7 @@ mod tests {
         for y in [3e13, f64::NAN, f64::INFINITY] {
             assert_eq!(world_of([0.0, y], "length", 1.0), None, "{y}");
         }
-        assert_eq!(World::of(Some(&Geometry::default()), [2, 2]), None);
+        assert_eq!(World::of(Some(&Geometry::default()), [0.0; 2], 1.0, [2, 2]), None);
     }
 
     #[test]
@@ -233,8 +321,8 @@ mod tests {
         let [inlines, crosslines, samples] = AXES;
         let with = |axes: &[(&str, f64, f64, u64)]| open("vds", Some(geometry()), Known::new(Dtype::UInt8, axes));
         for (open, reason) in [
-            (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 65536)]), "65535 at most"),
-            (with(&[inlines, crosslines, ("sample", 0.0, 3.3333, 9)]), "us apart"),
+            (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 32768)]), "no more than 32767"),
+            (with(&[inlines, crosslines, ("sample", 0.0, 40.0, 9)]), "us apart"),
             (with(&[inlines, crosslines, ("sample", 0.25, 4.0, 9)]), "begin at 0.25 ms"),
             (with(&[("inline", 1.5, 1.0, 2), crosslines, samples]), "inline are not whole: they begin at 1.5"),
             (with(&[inlines, ("crossline", 1.0, 0.5, 2), samples]), "crossline are not whole"),
@@ -244,6 +332,9 @@ mod tests {
             (with(&[crosslines, samples]), "its axes are crossline, sample"),
             (with(&[inlines, samples, crosslines]), "no 3D survey"),
             (with(&[inlines, crosslines, ("trace", 1.0, 1.0, 2), samples]), "no 3D survey"),
+            (with(&[inlines, ("offset", 100.0, 50.0, 2), crosslines, samples]), "no 3D survey"),
+            (with(&[inlines, crosslines, ("Trace (offset)", 1.0, 1.0, 2), samples]), "offsets of its traces are not"),
+            (with(&[inlines, crosslines, ("offset", 12.5, 12.5, 2), samples]), "offset are not whole"),
             (with(&[inlines, crosslines, ("value", 0.0, 1.0, 240)]), "no 3D survey"),
             (with(&[inlines, crosslines, ("sample", 0.0, 4.0, 0)]), "no samples"),
         ] {

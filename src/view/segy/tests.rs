@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::survey_file;
+use super::{headers, survey_file};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Census, FormatError, Layer};
 use crate::source::{Blocking, Source, SourceError};
@@ -201,4 +201,10 @@ pub(crate) fn read_known(content: &Content, bytes: Range<u64>) -> (Vec<u8>, u64)
 pub(crate) fn whole(open: &OpenDataset) -> Vec<u8> {
     let content = survey_file::content(layer(open, 0)).unwrap();
     read_known(&content, 0..content.len()).0
+}
+
+/// Returns the textual header of `lod0.sgy`, decoded.
+pub(crate) fn text_of(open: &OpenDataset) -> String {
+    let of = |byte: &u8| (' '..='~').find(|character| headers::byte(*character) == Some(*byte));
+    whole(open)[..3200].iter().map(|byte| of(byte).unwrap()).collect()
 }
