@@ -102,12 +102,13 @@ IMPORTS = {
     "parse_url": "from ome_zarr.io import parse_url",
     "cube": 'import numpy as np\ncube = np.load("MNT/north.zgy/data/lod0.npy", mmap_mode="r")',
     **{name: f"import {name}" for name in ("itk", "nrrd", "obspy", "pyvista")},
-    **{name: f"import {name}" for name in ("rasterio", "segyio", "tifffile", "zarr")},
+    **{name: f"import {name}" for name in ("rasterio", "segyio", "tifffile", "xtgeo", "zarr")},
 }
 
 # Options in the pages that are not those of volfs.
 OTHER_PROGRAMS = {
     "podman, docker": ["--cap-add", "--device", "--security-opt", "--user"],
+    "SEGYImport": ["--prestack", "--sample-unit"],
     "backups, rg": ["--one-file-system"],
     "scripts/bench": ["--quick", "--compare", "--help"],
     "scripts/install_stores.sh": ["--garage"],

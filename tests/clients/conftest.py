@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,19 +88,28 @@ def volfs() -> str:
     return found[0]
 
 
-@pytest.fixture(scope="session")
-def mount() -> Iterator[Path]:
-    """The mount point of all test data."""
+@contextmanager
+def mounted(source: Path) -> Iterator[Path]:
+    """Mount a folder on a new mount point, which is unmounted in the end."""
     folder = Path(tempfile.mkdtemp(prefix="volfs-clients-"))
     point = folder / "mount"
     point.mkdir()
-    subprocess.run([volfs(), "mount", "--log-file", folder / "log", DATA, point], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [volfs(), "mount", "--log-file", folder / "log", source, point], stdout=subprocess.DEVNULL, check=True
+    )
     try:
         yield point
     finally:
         # lazily: a client may keep a file open, and so does the traceback of a test that failed
         subprocess.run([volfs(), "umount", "--lazy", point], check=True)
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def mount() -> Iterator[Path]:
+    """The mount point of all test data."""
+    with mounted(DATA) as point:
+        yield point
 
 
 def level(mount: Path, layer: str, lod: int = 0) -> Level:

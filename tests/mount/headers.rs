@@ -200,7 +200,7 @@ fn what_is_no_survey_has_no_segy() {
     for (layer, reason) in [
         ("vds/traces.vds/Trace", Some("no 3D survey")),
         ("vds/four.vds/Amplitude", Some("no 3D survey")),
-        ("segy/gathers.vds/Amplitude", Some("no 3D survey")),
+        ("segy/gathers.vds/SEGYTraceHeader", Some("no 3D survey")),
         ("wkw/pyramid/color", None),
     ] {
         let (dataset, layer) = layer.rsplit_once('/').unwrap();
@@ -216,6 +216,28 @@ fn what_is_no_survey_has_no_segy() {
             assert!(found["reason"].as_str().unwrap().contains(reason), "{found}");
         }
     }
+}
+
+/// Three offsets, and a hole where `(5 * inline + 3 * crossline) % 11` is 0.
+#[test]
+fn gathers_have_offsets_and_holes() {
+    let Some(mount) = Mount::of(test_data("segy")) else { return };
+    let file = File::open(mount.path("gathers.vds/Amplitude/lod0.sgy")).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 3600 + 6 * 7 * 3 * (240 + 25 * 4));
+    for (inline, crossline, offset) in (0..6).flat_map(|i| (0..7).flat_map(move |x| (0..3).map(move |o| (i, x, o)))) {
+        let trace = (inline * 7 + crossline) * 3 + offset;
+        let header = read_at(&file, 3600 + trace * 340, 240).unwrap();
+        let is_hole = (inline * 5 + crossline * 3) % 11 == 0;
+        assert_eq!(be_number(&header, 29, 2), if is_hole { 2 } else { 1 }, "{inline} {crossline}");
+        assert_eq!(
+            [25, 189, 193].map(|byte| be_number(&header, byte, 4)),
+            [offset + 1, 1001 + inline, 300 + crossline].map(|n| n as i32)
+        );
+        if !is_hole {
+            assert_eq!(be_number(&header, 37, 4), 100 + 50 * offset as i32);
+        }
+    }
+    assert_eq!(mount.counter("errors"), 0, "{}", mount.log());
 }
 
 #[test]

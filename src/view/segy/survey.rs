@@ -121,18 +121,7 @@ impl Survey {
             (None, _) => 0,
         };
         let of_traces = [live, offset];
-        Ok(Self {
-            array,
-            region,
-            lines,
-            inline_first,
-            gather,
-            offsets,
-            of_traces,
-            samples,
-            world,
-            measurement_system,
-        })
+        Ok(Self { array, region, lines, inline_first, gather, offsets, of_traces, samples, world, measurement_system })
     }
 
     pub(crate) fn traces(&self) -> u64 {

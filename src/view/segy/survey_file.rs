@@ -133,7 +133,8 @@ impl SurveyFile {
             }
             let first = trace - trace % LOOK;
             let traces = first..(first + LOOK).min(self.survey.traces());
-            let (file, seen, samples) = (Arc::clone(self), Arc::clone(seen), self.survey.samples(array, traces.clone()));
+            let (file, seen, samples) =
+                (Arc::clone(self), Arc::clone(seen), self.survey.samples(array, traces.clone()));
             let look = move |values: &[u8], _: &mut [u8]| {
                 let values = (traces, values.into());
                 seen.lock()[which] = (values.0.clone(), Arc::clone(&values.1));
@@ -192,12 +193,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::survey::*;
-    use super::super::tests::{AXES, Axes, Known, geometry, layer, names, open, read_known, survey, text_of, whole};
+    use super::super::tests::{
+        AXES, Axes, Known, Layers, dataset, field, geometry, layer, names, open, read, read_known, survey, text_of,
+        whole,
+    };
     use super::*;
     use crate::catalog::OpenDataset;
+    use crate::format::Layer;
     use crate::view::json;
     use crate::view::segments::ArrayFile;
-    use crate::volume::{Affine, Axis, Dtype, Geometry, Scaling};
+    use crate::volume::{Affine, Axis, DatasetInfo, Dims, Dtype, Geometry, NativeJson, Scaling};
 
     fn sample_axis(count: u64, first: f64, step: f64, kind: &'static str, factor: f64) -> Result<SampleAxis, String> {
         let axis = Axis { name: "sample".into(), unit: None, first, step, count, spatial: true };
@@ -251,7 +256,9 @@ mod tests {
 
     #[test]
     fn intervals_are_rounded_while_all_samples_stay_closest_to_their_places() {
-        for (count, step, interval) in [(1000, 10.0 / 3.0, 3333), (5000, 10.0 / 3.0, 3333), (300, 0.4995, 500), (2, 1e-2, 10)] {
+        for (count, step, interval) in
+            [(1000, 10.0 / 3.0, 3333), (5000, 10.0 / 3.0, 3333), (300, 0.4995, 500), (2, 1e-2, 10)]
+        {
             let found = sample_axis(count, 0.0, step, "time", 1e-3).unwrap();
             assert_eq!((found.interval, found.is_rounded()), (interval, step != 1e-2), "{count} of {step}");
         }
@@ -261,7 +268,10 @@ mod tests {
         }
         let axes = [AXES[0], AXES[1], ("sample", 0.0, 10.0 / 3.0, 11)];
         let text = text_of(&survey(&axes, Dtype::Int8, None));
-        assert!(text.contains("11 FROM 0 ms STEP 3333.333333 us, IN HEADERS 3333 "), "{text}");
+        assert!(
+            text.contains("11 FROM 0 ms STEP 3333 us ") && text.contains("THE STEP IS 3333.333333 us, AND ROUNDED"),
+            "{text}"
+        );
     }
 
     fn world_of(origin: [f64; 2], kind: &'static str, factor: f64) -> Option<World> {
@@ -391,12 +401,123 @@ mod tests {
         assert!((1..prints.len()).all(|n| !prints[..n].contains(&prints[n])));
     }
 
+    /// Opens a survey of gathers with traces that are missing, and returns its arrays: samples, whether traces are there,
+    /// and offsets.
+    fn gathers(shape: [u64; 4]) -> (OpenDataset, [Arc<Known>; 3]) {
+        let ([inline, crossline, _], gather) = (AXES, ("Trace (offset)", 1.0, 1.0, shape[2]));
+        let with = |dtype, last: (&str, f64, f64, u64)| {
+            let (first, second) =
+                ((inline.0, inline.1, inline.2, shape[0]), (crossline.0, crossline.1, crossline.2, shape[1]));
+            Known::new(dtype, &[first, second, gather, last]).in_bricks([2, 3, 2, last.3].into())
+        };
+        let value = ("value", 0.0, 1.0, 1);
+        let samples = with(Dtype::Int8, ("sample", -12.0, 4.0, shape[3]));
+        let (mut live, mut offsets) = (with(Dtype::UInt8, value), with(Dtype::Float32, value));
+        live.samples.iter_mut().for_each(|live| *live %= 3);
+        let values = offsets.samples.chunks_mut(4).zip(0u16..);
+        values.for_each(|(bytes, number)| bytes.copy_from_slice(&offset(number.into()).to_le_bytes()));
+        let arrays = [samples, live, offsets].map(Arc::new);
+        let layer = |(name, array): (&str, &Arc<Known>)| -> Layer {
+            Layer { name: name.into(), levels: vec![array.clone()], native: NativeJson::new() }
+        };
+        let layers = ["Amplitude", "Trace", "Offset"].into_iter().zip(&arrays).map(layer).collect();
+        let info = DatasetInfo { geometry: Some(geometry()), ..DatasetInfo::default() };
+        (dataset("vds", Layers(info, layers, None)), arrays)
+    }
+
+    fn offset(number: u64) -> f32 {
+        number as f32 * 10.0 - 50.4
+    }
+
+    /// Compares the traces of a box with the arrays.
+    fn check_box(shape: [u64; 4], region: Region) {
+        let (open, arrays) = gathers(shape);
+        let known = [0, 1, 2].map(|which: usize| &*arrays[which]);
+        let content = of_box(layer(&open, 0), 0, region).unwrap();
+        let (file, _) = read(&content, 0..content.len(), &known);
+        assert_eq!(
+            [3213, 3227, 3221].map(|byte| field(&file, byte, 2) as u64),
+            [region.shape[2], region.shape[2], region.shape[3]]
+        );
+        let (traces, boxed) = (Dims::from_slice(&shape[..3]).unwrap(), Dims::from_slice(&region.shape[..3]).unwrap());
+        let mut number = 0;
+        for trace in file[3600..].chunks(240 + 4 * region.shape[3] as usize) {
+            let within = boxed.index_of(number);
+            let at = [0, 1, 2].map(|axis: usize| region.start[axis] + within[axis]);
+            let of_trace = traces.linear_of(&at) as usize;
+            number += 1;
+            let [i, x] = [at[0] as f64, at[1] as f64];
+            let live = if arrays[1].samples[of_trace] == 0 { 2 } else { 1 };
+            for (byte, length, value) in [
+                (1, 4, number as i64),
+                (25, 4, within[2] as i64 + 1),
+                (29, 2, live),
+                (37, 4, offset(of_trace as u64).round() as i64),
+                (109, 2, 4 * region.start[3] as i64 - 12),
+                (181, 4, ((431_964.75 + 3.5 * i - 12.25 * x) * 100.0).round() as i64),
+                (185, 4, ((6_348_565.25 + 12.125 * i + 3.0 * x) * 100.0).round() as i64),
+                (189, 4, 100 - 2 * at[0] as i64),
+                (193, 4, 2000 + 3 * at[1] as i64),
+            ] {
+                assert_eq!(field(trace, byte, length), value, "byte {byte} of {number}");
+            }
+            let first = of_trace * shape[3] as usize + region.start[3] as usize;
+            let stored = &arrays[0].samples[first..][..region.shape[3] as usize];
+            let values: Vec<u8> = stored.iter().flat_map(|sample| f32::from(*sample as i8).to_be_bytes()).collect();
+            assert!(trace[240..] == values, "samples of {number}");
+        }
+        assert_eq!(number, boxed.product().unwrap());
+        // parts that begin and end anywhere, each a read of its own
+        for (part, length) in (0..file.len()).step_by(1 + file.len() / 20).zip([1, 240, 7, 5000].into_iter().cycle()) {
+            let end = (part + length).min(file.len());
+            assert!(read(&content, part as u64..end as u64, &known).0 == file[part..end], "{part}..{end}");
+        }
+    }
+
+    #[test]
+    fn headers_of_many_traces_are_looked_up_in_parts() {
+        check_box([30, 25, 4, 3], Region::whole([30, 25, 4, 3].into()));
+        let (open, arrays) = gathers([30, 25, 4, 3]);
+        let known = [0, 1, 2].map(|which: usize| &*arrays[which]);
+        let file = file(&open);
+        let read = |bytes: Range<u64>| read(&file, bytes, &known).1;
+        // 2 * 1024 values are looked at, and then they are known
+        assert_eq!([read(3600..3600 + 240), read(3600 + 252..3600 + 300), read(3600 + 240..3600 + 244)], [2048, 0, 1]);
+        assert_eq!(read(3600 + 252 * 1024..3600 + 252 * 1025), 2048 + 3);
+    }
+
+    #[test]
+    fn what_other_layers_say_counts_if_they_have_the_same_traces() {
+        let (marked, _) = gathers([2, 3, 1, 4]);
+        let survey = |open| Survey::of(layer(open, 0));
+        assert_eq!(survey(&marked).unwrap().of_traces.map(|array| array.is_some()), [true, true]);
+        let [inline, crossline, sample] = AXES;
+        let other = self::survey(&[inline, crossline, sample], Dtype::Int8, None);
+        assert_eq!(survey(&other).unwrap().of_traces.map(|array| array.is_some()), [false, false]);
+        assert!(!text_of(&other).contains("MISSING"));
+        // an axis of offsets has them itself
+        let axes = [inline, crossline, ("Offset", 250.0, 50.0, 3), sample];
+        let open = open("vds", Some(geometry()), Known::new(Dtype::Int8, &axes));
+        let whole = whole(&open);
+        let offsets = [0, 1, 2, 3].map(|trace| field(&whole[3600 + trace * 284..], 37, 4));
+        assert_eq!((offsets, field(&whole, 3213, 2), field(&whole, 3229, 2)), ([250, 300, 350, 250], 3, 2));
+        assert!(text_of(&open).contains("GATHERS OF 3 TRACES") && text_of(&open).contains("105 TRACES"));
+    }
+
     fn dtype() -> impl Strategy<Value = Dtype> {
         prop::sample::select(vec![Dtype::Int8, Dtype::UInt16, Dtype::Float32, Dtype::Float64, Dtype::Int32])
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn a_box_has_the_traces_of_the_whole(
+            dims in [(0u64..3, 1u64..4, 0u64..3), (0u64..3, 1u64..4, 0u64..3), (0u64..3, 1u64..4, 0u64..3), (0u64..3, 1u64..4, 0u64..3)],
+        ) {
+            let (start, shape) = (dims.map(|dim| dim.0).into(), dims.map(|dim| dim.1).into());
+            check_box(dims.map(|(before, count, after)| before + count + after), Region { start, shape });
+        }
 
         /// Compares with a file that is put together by hand: header, then the values of `lod0.float32.npy` turned
         /// around.

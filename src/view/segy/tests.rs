@@ -208,3 +208,10 @@ pub(crate) fn text_of(open: &OpenDataset) -> String {
     let of = |byte: &u8| (' '..='~').find(|character| headers::byte(*character) == Some(*byte));
     whole(open)[..3200].iter().map(|byte| of(byte).unwrap()).collect()
 }
+
+/// The big-endian number of `length` bytes at a byte that the standard numbers from 1.
+pub(crate) fn field(of: &[u8], byte: usize, length: usize) -> i64 {
+    let number = of[byte - 1..byte - 1 + length].iter().fold(0i64, |number, byte| number << 8 | i64::from(*byte));
+    let bits = 64 - 8 * length as u32;
+    number << bits >> bits
+}
