@@ -114,21 +114,20 @@ def test_texts_are_read_alike(made: Path) -> None:
         if path.parts[-3] == NAME:
             assert lines[1] == "DATASET: (AE) o-?/? north.zgy"
         else:
-            assert any(line.endswith('zone 31N",') for line in lines)
-            assert lines[37].endswith("...") and "PARAMETER(" in lines[36]
+            system = next(number for number, line in enumerate(lines) if line.startswith("COORDINATE SYSTEM: PROJCS("))
+            assert all(line.endswith(",") for line in lines[system:37]) and lines[37].endswith("...")
 
 
 def test_mdio_writes_what_it_read(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mdio = pytest.importorskip("mdio", exc_type=ImportError)
     registry = pytest.importorskip("mdio.builder.template_registry")
-    segy = pytest.importorskip("segy")
     monkeypatch.setenv("MDIO__IMPORT__SAVE_SEGY_FILE_HEADER", "1")
     read, stored, written = made / NAME / "data/lod0.sgy", tmp_path / "survey.mdio", tmp_path / "again.sgy"
-    spec = segy.get_segy_standard(1.0)
+    spec = pytest.importorskip("segy.standards").get_segy_standard(1.0)
+    spec.trace.data.format = pytest.importorskip("segy.schema").ScalarType.FLOAT32
     mdio.segy_to_mdio(spec, registry.TemplateRegistry().get("PostStack3DTime"), str(read), str(stored))
     mdio.mdio_to_segy(spec, str(stored), str(written))
-    # it writes other end marks in the text
-    assert written.read_bytes()[3200:] == read.read_bytes()[3200:]
+    assert written.read_bytes() == read.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +206,7 @@ def test_units_are_those_that_are_known(made: Path) -> None:
     for name, system, unit, said in [
         ("no-unit.vds", 0, 0, "UNIT UNKNOWN"),
         ("feet.vds", 1, 1, "DEPTHS ARE IN ft"),
-        ("thirds.vds", 1, 1, "STEP 3333.3"),
+        ("thirds.vds", 1, 1, "THE STEP IS 3333.33"),
     ]:
         with segyio.open(str(made / name / "Amplitude/lod0.sgy")) as file:
             assert (file.bin[3255], file.header[0][89]) == (system, unit)
@@ -234,10 +233,18 @@ def test_gathers_have_their_offsets(mount: Path) -> None:
         np.testing.assert_array_equal(file.trace.raw[:].reshape(samples.shape), samples)
         live = file.attributes(29)[:].reshape(6, 7, 3) == 1
         offsets = file.attributes(37)[:].reshape(6, 7, 3)
-    assert [tuple(hole) for hole in np.argwhere(~live[:, :, 0])] == [
-        (i, x) for i in range(6) for x in range(7) if not (i * 5 + x * 3) % 11
-    ]
-    np.testing.assert_array_equal(offsets[live], np.broadcast_to([100, 150, 200], (6, 7, 3))[live])
+    holes = [(inline, crossline) for inline, crossline in np.ndindex(6, 7) if (inline * 5 + crossline * 3) % 11 == 0]
+    assert [tuple(hole) for hole in np.argwhere(~live[:, :, 0])] == holes
+    np.testing.assert_array_equal(offsets, np.broadcast_to([100, 150, 200], (6, 7, 3)))
+
+
+def test_an_axis_of_offsets_is_the_offsets(mount: Path) -> None:
+    segyio = pytest.importorskip("segyio")
+    folder = mount / "vds/four.vds/Amplitude"
+    with segyio.open(str(folder / "lod0.sgy")) as file:
+        assert list(file.offsets) == list(range(110, 207, 3))
+        values = np.load(folder / "lod0.float32.npy")
+        np.testing.assert_array_equal(file.gather[315, 214, 113], values[1, 1, 1])
 
 
 def test_segyimport_and_segyexport_take_gathers(mount: Path, tmp_path: Path) -> None:
@@ -252,7 +259,7 @@ def test_segyimport_and_segyexport_take_gathers(mount: Path, tmp_path: Path) -> 
         )
 
 
-@pytest.mark.parametrize("layer", ["demo/north.zgy/data", "demo/south.vds/Amplitude", "zgy/v3_rotated.zgy/data"])
+@pytest.mark.parametrize("layer", ["demo/north.zgy/data", "demo/south.vds/Amplitude"])
 def test_segyexport_writes_what_it_imported(mount: Path, tmp_path: Path, layer: str) -> None:
     written = mount / layer / "lod0.sgy"
     import_segy(written, tmp_path / "again.vds")

@@ -144,6 +144,15 @@ impl Survey {
         }
     }
 
+    /// Returns the offset of a missing trace, as if those of a gather were evenly spaced: readers tell the traces of a
+    /// gather by their offsets. It is 0 if there are no gathers.
+    pub(crate) fn usual_offset(&self, number: u64) -> f64 {
+        let Some(array) = &self.of_traces[1] else { return 0.0 };
+        let (axis, (low, high)) = (self.region.axes() - 2, array.info().value_range.unwrap_or_default());
+        let (place, last) = (self.region.start[axis] + number % self.gather, array.info().shape()[axis] - 1);
+        low + (high - low) * place as f64 / last.max(1) as f64
+    }
+
     /// Returns samples by their numbers in C order of the box: of the survey's array, or of one
     /// [of its traces](Self::of_traces).
     pub(crate) fn samples(&self, array: &Arc<dyn Array>, numbers: Range<u64>) -> Samples {

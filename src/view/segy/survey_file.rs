@@ -152,9 +152,10 @@ impl SurveyFile {
             values.chunks_exact(size).nth(trace.checked_sub(traces.start)? as usize)
         };
         let is_live = value(0, 1).is_none_or(|live| live != [0]);
-        let offset = value(1, 4).and_then(|offset| Some(f32::from_le_bytes(offset.try_into().ok()?)));
+        let offset =
+            value(1, 4).filter(|_| is_live).and_then(|offset| Some(f32::from_le_bytes(offset.try_into().ok()?)));
         // a number that does not fit becomes the closest one that does
-        let offset = offset.map_or(0, |offset| offset.round() as i32);
+        let offset = offset.map_or_else(|| self.survey.usual_offset(trace), f64::from).round() as i32;
         headers::trace_header(&self.survey, trace, OfTrace { is_live, offset })
     }
 
@@ -416,6 +417,8 @@ mod tests {
         live.samples.iter_mut().for_each(|live| *live %= 3);
         let values = offsets.samples.chunks_mut(4).zip(0u16..);
         values.for_each(|(bytes, number)| bytes.copy_from_slice(&offset(number.into()).to_le_bytes()));
+        // missing traces get an offset by their place between these
+        offsets.info.value_range = Some((100.0, 50.0 + 50.0 * shape[2] as f64));
         let arrays = [samples, live, offsets].map(Arc::new);
         let layer = |(name, array): (&str, &Arc<Known>)| -> Layer {
             Layer { name: name.into(), levels: vec![array.clone()], native: NativeJson::new() }
@@ -452,7 +455,7 @@ mod tests {
                 (1, 4, number as i64),
                 (25, 4, within[2] as i64 + 1),
                 (29, 2, live),
-                (37, 4, offset(of_trace as u64).round() as i64),
+                (37, 4, if live == 1 { offset(of_trace as u64).round() as i64 } else { 100 + 50 * at[2] as i64 }),
                 (109, 2, 4 * region.start[3] as i64 - 12),
                 (181, 4, ((431_964.75 + 3.5 * i - 12.25 * x) * 100.0).round() as i64),
                 (185, 4, ((6_348_565.25 + 12.125 * i + 3.0 * x) * 100.0).round() as i64),
