@@ -180,7 +180,8 @@ pub(super) fn import(description: &Description, layers: &Layers) -> Result<SegyI
             with_headers(description, layers, text, binary)
         }
         (None, None) if description.entry("", "SEGYTextHeader").is_none() => {
-            Err("it has no headers of SEG-Y among its metadata: it was not imported from a SEG-Y file".into())
+            Err("its metadata have no SEG-Y headers: the import did not keep them, or no SEG-Y file was imported"
+                .into())
         }
         (None, None) => Err("the import did not keep the headers of the file as they were".into()),
         _ => Err("the import did not keep both headers of the file".into()),
@@ -427,7 +428,7 @@ mod tests {
     #[test]
     fn what_is_no_import_says_so() {
         for entries in [vec![], vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]] {
-            assert!(imported(entries).contains("not imported from a SEG-Y file"));
+            assert!(imported(entries).contains("no SEG-Y headers"));
         }
     }
 
