@@ -87,6 +87,7 @@ pub(super) fn content_type(name: &OsStr) -> &'static str {
         "json" => JSON,
         "png" => "image/png",
         "tif" => "image/tiff",
+        "geojson" => "application/geo+json",
         "txt" | "hdr" | "nhdr" | "mhd" => TEXT,
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",

@@ -10,6 +10,7 @@ mod entry;
 mod headers;
 pub(crate) mod json;
 mod names;
+mod outline;
 mod picture;
 mod registry;
 mod segments;

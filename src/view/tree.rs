@@ -10,6 +10,7 @@ use std::iter;
 use super::entry::{Entry, File, Grid, Kind, numbered};
 use super::json;
 use super::names::{NAME_MAX, axis_names, file_name, find_name, unique};
+use super::outline::outline;
 use super::segments::{Content, ShownArray};
 use super::{LayerRef, View};
 use crate::catalog::OpenDataset;
@@ -22,6 +23,8 @@ const DESCRIPTION_BYTES: usize = 48 << 20;
 
 /// The description of the dataset.
 const DATASET_JSON: &str = "dataset.json";
+/// The outline of a survey with world coordinates.
+const OUTLINE: &str = "outline.geojson";
 /// The file with the reason why the dataset does not open.
 pub(crate) const ERROR_TXT: &str = "error.txt";
 /// The name by which the first layer is found where no layer is called so.
@@ -94,7 +97,7 @@ fn layer_among(open: &OpenDataset, folders: &[impl AsRef<str>], name: &str) -> O
 
 /// Returns the names in a dataset's folder that no layer can have.
 fn taken_names() -> HashSet<String> {
-    HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()])
+    [DATASET_JSON, ERROR_TXT, OUTLINE].map(str::to_owned).into()
 }
 
 fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
@@ -108,7 +111,8 @@ impl Tree {
         let mut tree = Self { views, nodes: Vec::new(), layers: Vec::new() };
         let description = File { may_block: true, ..File::new(description) };
         let error = File { is_there: |_| false, ..File::new(|_| Ok(String::new().into())) };
-        let own = [(DATASET_JSON, description), (ERROR_TXT, error)];
+        let outline = File { is_there: |layer| outline(layer.open).is_some(), ..File::new(outline_text) };
+        let own = [(DATASET_JSON, description), (ERROR_TXT, error), (OUTLINE, outline)];
         let own = own.map(|(name, file)| Entry { name: name.to_owned(), kind: Kind::File(file) });
         tree.add(Entry::dir("", own.into()), 0, None);
         let mut taken = taken_names();
@@ -338,6 +342,10 @@ impl Tree {
 fn description(layer: LayerRef<'_>) -> Result<Content, FormatError> {
     let _claim = claim(DESCRIPTION_BYTES)?;
     Ok(json::text(&json::dataset(layer.open, layer.views)?).into())
+}
+
+fn outline_text(layer: LayerRef<'_>) -> Result<Content, FormatError> {
+    Ok(json::text(&outline(layer.open).unwrap_or_default()).into())
 }
 
 fn find_in_grid(grid: &Grid, folder: Item, name: &str) -> Option<Item> {

@@ -414,5 +414,5 @@ fn a_store_is_served_like_a_folder() {
     command.arg("serve").arg(StoreServer::url("north.zgy")).args(["--listen", "127.0.0.1:0"]);
     let server = Server::run(command.envs(StoreServer::environment(store.address())));
     assert!(server.get("/north.zgy/data/lod0.raw").bytes() == output("cat", &[], &demo()));
-    assert_eq!(server.get("/north.zgy/").json()["entries"].as_array().unwrap().len(), 3);
+    assert_eq!(server.get("/north.zgy/").json()["entries"].as_array().unwrap().len(), 4);
 }

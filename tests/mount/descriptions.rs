@@ -189,6 +189,9 @@ fn check_below(folder: &Path) -> (usize, usize) {
             let layers = check_dataset(&path);
             let beside = fs::read_dir(folder).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count();
             assert!(beside >= layers, "{}", path.display());
+            let corners = json(&path)["geometry"]["corners"].as_array().cloned().unwrap_or_default();
+            let has_places = !corners.is_empty() && corners.iter().all(|corner| corner["world"].is_array());
+            assert_eq!(folder.join("outline.geojson").exists(), has_places, "{}", path.display());
             datasets += 1;
         } else if name.strip_prefix("lod").and_then(|rest| rest.strip_suffix(".json")).is_some_and(|n| n.len() == 1) {
             check_level(&path);

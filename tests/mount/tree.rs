@@ -221,7 +221,7 @@ fn a_dataset_is_a_folder_with_its_views() {
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.point()), set([".volfs", "v3_float32.zgy", "v3_int16.zgy"]));
     assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
-    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "data.ome.zarr", "dataset.json"]));
+    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "data.ome.zarr", "dataset.json", "outline.geojson"]));
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };

@@ -187,9 +187,9 @@ mod tree_tests {
             seen.sort_unstable();
             seen.dedup();
             assert_eq!(seen.len() as u64, listed);
-            // dataset.json, the layer's folder and this folder come first
+            // the dataset, its three files and the layer's folder come first
             let last = (0..).take_while(|number| tree.item(*number).is_some()).last().unwrap();
-            assert_eq!(last, 4 + count - 1, "{category:?}");
+            assert_eq!(last, 5 + count - 1, "{category:?}");
         }
     }
 
