@@ -56,11 +56,16 @@ fn send(request: &Head, name: &str, text: &'static str) -> Result<Response, Prob
     Ok(response)
 }
 
-/// Returns whether the client names HTML, and does not prefer JSON to it. Browsers name text/html; programs send `*/*`
-/// or nothing, and get JSON.
+/// Returns whether the client names HTML, and does not prefer JSON to it: browsers name text/html, and programs send
+/// `*/*` or nothing.
 pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
     let html = quality(headers, ACCEPT, "text/html");
     html > 0.0 && html >= quality(headers, ACCEPT, "application/json")
+}
+
+/// Returns whether the client names JSON, and does not prefer HTML.
+pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
+    !prefers_html(headers) && quality(headers, ACCEPT, "application/json") > 0.0
 }
 
 /// Returns the weight that a header of the client gives to one of its choices, 0 if it is not named; RFC 9110, section
@@ -95,6 +100,11 @@ impl Listed {
     fn slash(&self) -> &'static str {
         if self.kind == FILE { "" } else { "/" }
     }
+
+    /// Returns the link as HTML.
+    pub(super) fn link(&self) -> String {
+        format!("<a href=\"{}\">{}{}</a>", self.href(), escape(&self.name.to_string_lossy()), self.slash())
+    }
 }
 
 /// Returns the page of a folder: entries as links, and the scripts that show datasets. The entries may be some of them:
@@ -116,8 +126,7 @@ pub(super) fn of_folder(
     }
     let mut rows = String::new();
     for entry in entries {
-        let (slash, kind, name) = (entry.slash(), entry.kind, escape(&entry.name.to_string_lossy()));
-        rows += &format!("<li data-kind=\"{kind}\"><a href=\"{}\">{name}{slash}</a></li>\n", entry.href());
+        rows += &format!("<li data-kind=\"{}\">{}</li>\n", entry.kind, entry.link());
     }
     let mut more = String::new();
     if !is_first {
@@ -174,7 +183,7 @@ pub(super) fn shown_path(names: &[OsString]) -> String {
 }
 
 /// Returns text for between tags and within quotes.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {
         match c {
@@ -211,17 +220,25 @@ mod tests {
     }
 
     #[test]
-    fn browsers_get_pages_and_programs_json() {
+    fn browsers_get_pages_and_programs_what_they_name() {
         let prefers = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, text.parse().unwrap());
-            prefers_html(&headers)
+            (prefers_html(&headers), prefers_json(&headers))
         };
-        assert!(prefers("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
-        assert!(prefers("application/json;q=0.5, text/html"));
-        for json in ["*/*", "application/json", "text/html;q=0, */*", "text/html;q=0.1, application/json", ""] {
-            assert!(!prefers(json), "{json}");
+        for page in [
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/json;q=0.5, text/html",
+            "text/html, application/json",
+        ] {
+            assert_eq!(prefers(page), (true, false), "{page}");
         }
-        assert!(!prefers_html(&HeaderMap::new()));
+        for json in ["application/json", "text/html;q=0.1, application/json", "application/json, text/plain, */*"] {
+            assert_eq!(prefers(json), (false, true), "{json}");
+        }
+        for neither in ["*/*", "", "application/*", "application/json;q=0", "text/html;q=0, */*"] {
+            assert_eq!(prefers(neither), (false, false), "{neither}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()) && !prefers_json(&HeaderMap::new()));
     }
 }

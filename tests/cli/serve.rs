@@ -14,9 +14,15 @@ fn demo_server(arguments: &[&str]) -> Server {
     Server::start(&test_data("demo"), arguments)
 }
 
+fn listing(server: &Server, path: &str) -> Value {
+    let listing = server.request("GET", path, &[("Accept", "application/json")]);
+    assert_eq!(listing.header("content-type"), "application/json");
+    listing.json()
+}
+
 /// Returns the names of a listing with their kinds.
 fn listed(server: &Server, path: &str) -> BTreeSet<(String, String)> {
-    let listing = server.get(path).json();
+    let listing = listing(server, path);
     assert_eq!((&listing["schema"], listing["path"].as_str()), (&Value::from(1), Some(path)));
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     listing["entries"].as_array().unwrap().iter().map(|entry| (text(&entry["href"]), text(&entry["kind"]))).collect()
@@ -72,7 +78,7 @@ fn layers_and_axes_are_found_by_names_that_are_not_listed() {
 }
 
 #[test]
-fn folders_are_listed_for_programs_and_shown_to_browsers() {
+fn folders_are_listed_for_programs_that_ask_and_shown_to_browsers() {
     let server = demo_server(&[]);
     let top =
         [("cells/", "dataset"), ("cloud-survey/", "dataset"), ("north.zgy/", "dataset"), ("south.vds/", "dataset")];
@@ -82,7 +88,17 @@ fn folders_are_listed_for_programs_and_shown_to_browsers() {
     let dataset = listed(&server, "/north.zgy/");
     assert!(dataset.contains(&entry("data/", "folder")) && dataset.contains(&entry("dataset.json", "file")));
     // several pieces, and a page of the first thousand
-    assert_eq!(listed(&server, "/north.zgy/data/lod0.slices/inline/").len(), 128);
+    let slices = "/north.zgy/data/lod0.slices/inline/";
+    assert_eq!(listed(&server, slices).len(), 128);
+    // links to the entries and to nothing else, for programs that ask for nothing in particular
+    for headers in [&[][..], &[("Accept", "*/*")]] {
+        let links = server.request("GET", "/north.zgy/", headers);
+        assert!(links.header("content-type") == "text/html; charset=utf-8" && links.header("vary").contains("accept"));
+        let hrefs = links.text().split("href=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+        let hrefs: BTreeSet<&str> = hrefs.collect();
+        assert!(hrefs.iter().copied().eq(dataset.iter().map(|(href, _)| href.as_str())), "{hrefs:?}");
+    }
+    assert_eq!(server.get(slices).text().matches("<a href=").count(), 128);
     for (from, to) in [("/north.zgy", "north.zgy/"), ("/north.zgy/data?x=1", "data/?x=1")] {
         let moved = server.get(from);
         assert_eq!((moved.status, moved.header("location")), (307, to));
@@ -216,7 +232,8 @@ fn a_client_that_has_a_file_does_not_get_it_again() {
 #[test]
 fn listings_can_be_compressed() {
     let server = demo_server(&[]);
-    let packed = server.request("GET", "/north.zgy/data/lod0.slices/inline/", &[("Accept-Encoding", "gzip")]);
+    let headers = [("Accept-Encoding", "gzip"), ("Accept", "application/json")];
+    let packed = server.request("GET", "/north.zgy/data/lod0.slices/inline/", &headers);
     assert_eq!(packed.header("content-encoding"), "gzip");
     let mut unpacked = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed.bytes()), &mut unpacked).unwrap();
@@ -399,11 +416,13 @@ fn names_are_encoded_as_links_say() {
     let odd = "a b%2F#?&é.zgy";
     fs::copy(demo(), source.path().join(odd)).unwrap();
     let server = Server::start(source.path(), &[]);
-    let listing = server.get("/").json();
+    let listing = listing(&server, "/");
     let entry = listing["entries"].as_array().unwrap().iter().find(|entry| entry["kind"] == "dataset").unwrap();
     assert_eq!((entry["name"].as_str(), entry["href"].as_str()), (Some(odd), Some("a%20b%252F%23%3F%26%C3%A9.zgy/")));
     let path = format!("/{}dataset.json", entry["href"].as_str().unwrap());
     assert_eq!(server.get(&path).json()["name"], odd);
+    let links = server.get("/");
+    assert!(links.text().contains("<a href=\"a%20b%252F%23%3F%26%C3%A9.zgy/\">a b%2F#?&amp;é.zgy/</a>"), "{links:?}");
 }
 
 #[test]
@@ -414,5 +433,5 @@ fn a_store_is_served_like_a_folder() {
     command.arg("serve").arg(StoreServer::url("north.zgy")).args(["--listen", "127.0.0.1:0"]);
     let server = Server::run(command.envs(StoreServer::environment(store.address())));
     assert!(server.get("/north.zgy/data/lod0.raw").bytes() == output("cat", &[], &demo()));
-    assert_eq!(server.get("/north.zgy/").json()["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(listed(&server, "/north.zgy/").len(), 4);
 }

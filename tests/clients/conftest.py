@@ -112,6 +112,17 @@ def mount() -> Iterator[Path]:
         yield point
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Serve the test data; yield the address."""
+    command = [volfs(), "serve", str(DATA), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
+        finally:
+            process.terminate()
+
+
 def level(mount: Path, layer: str, lod: int = 0) -> Level:
     """Return a level of a layer, given by its path in the mount."""
     folder = mount / layer

@@ -1,27 +1,18 @@
-"""Clients that read Zarr over HTTP, on `volfs serve` of all test data: the same samples as through the mount."""
+"""Clients that read and list over HTTP, on `volfs serve` of all test data: the same files as in the mount."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from conftest import DATA, levels, volfs
+from conftest import levels
 
 LAYERS = ["demo/north.zgy/data", "demo/south.vds/Amplitude", "demo/cells/color", "demo/cells/segmentation", "wkw/types/uint16"]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Serve the test data; yield the address."""
-    command = [volfs(), "serve", str(DATA), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
-        finally:
-            process.terminate()
 
 
 def of_image(array):
@@ -83,3 +74,41 @@ def test_fsspec_reads_parts(mount, server):
         file.seek(samples[:50].nbytes)
         plane = np.frombuffer(file.read(samples[50].nbytes), samples.dtype).reshape(samples[50].shape)
     np.testing.assert_array_equal(plane, samples[50])
+
+
+def files_below(folder: Path) -> set[str]:
+    """Return the paths of all files below a folder."""
+    return {os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names}
+
+
+def test_fsspec_lists_folders(mount, server):
+    pytest.importorskip("aiohttp")
+    fsspec = pytest.importorskip("fsspec")
+    http = fsspec.filesystem("http")
+    for folder in ("demo", "demo/north.zgy", "demo/north.zgy/data"):
+        listed = {entry["name"].removeprefix(f"{server}/{folder}/"): entry["type"] for entry in http.ls(f"{server}/{folder}/")}
+        kinds = {True: ("/", "directory"), False: ("", "file")}
+        there = {entry.name: kinds[entry.is_dir()] for entry in os.scandir(mount / folder)}
+        assert listed == {name + slash: kind for name, (slash, kind) in there.items()}
+    folder = f"{LAYERS[0]}.ome.zarr/"
+    assert {name.removeprefix(f"{server}/{folder}") for name in http.find(f"{server}/{folder}")} == files_below(mount / folder)
+
+
+def test_zarr_without_consolidated_metadata(mount, server):
+    pytest.importorskip("aiohttp")
+    zarr = pytest.importorskip("zarr")
+    there, served = (
+        zarr.open_group(f"{place}/{LAYERS[0]}.ome.zarr", mode="r", use_consolidated=False) for place in (mount, server)
+    )
+    names = [sorted(name for name, _ in group.members(max_depth=None)) for group in (there, served)]
+    assert names[0] == names[1] != []
+
+
+def test_wget_follows_links(mount, server, tmp_path):
+    if shutil.which("wget") is None:
+        pytest.skip("wget is not installed")
+    folder, url = f"{LAYERS[0]}.ome.zarr", f"{server}/{LAYERS[0]}.ome.zarr/"
+    subprocess.run(["wget", "-q", "-r", "-l", "inf", "-np", "-nH", "-R", "index.html*", "-P", tmp_path, url], check=True)
+    assert files_below(tmp_path / folder) == files_below(mount / folder) != set()
+    for name in files_below(mount / folder):
+        assert (tmp_path / folder / name).read_bytes() == (mount / folder / name).read_bytes()
