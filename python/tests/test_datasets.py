@@ -206,3 +206,23 @@ def test_files_are_those_of_their_axes() -> None:
 def test_axes_without_names_are_numbered() -> None:
     assert list(_levels._distinct(axes_of("", "x", "x"), first=0).values()) == ["axis0", "axis1", "axis2"]
     assert axes_of("x")[0].values is None
+
+
+def test_a_box_is_saved_in_every_form(tmp_path: Path) -> None:
+    with volfs.open(DEMO / "north.zgy") as dataset:
+        layer = dataset.layer
+        layer.save(tmp_path / "a.npy", (slice(3, 5), 10, slice(-11, None)))
+        assert np.array_equal(np.load(tmp_path / "a.npy"), layer.read((slice(3, 5), slice(10, 11), slice(-11, None))))
+        layer.save(tmp_path / "b.sgy", (slice(3, 5),), at=["crossline=2010:2016"], lod=1)
+        assert (tmp_path / "b.sgy").stat().st_size == 3600 + 2 * 4 * (240 + 96 * 4)
+        layer.save(tmp_path / "c", format="tif", lod=2)
+        assert (tmp_path / "c").read_bytes()[:4] == b"II\x2a\0"
+        for wrong in (slice(0, 9, 2), [1, 3], slice(5, 5), slice(9, 3, -1)):
+            with pytest.raises(IndexError, match="neighbouring positions"):
+                layer.save(tmp_path / "d.npy", (wrong,))
+    with volfs.open(DATA / "zgy" / "v3_int16.zgy") as dataset:
+        dataset.layer.save(tmp_path / "e.npy", scaled=True)
+        assert np.array_equal(np.load(tmp_path / "e.npy"), dataset.layer.scaled())
+    with volfs.open(DEMO / "cells") as dataset, pytest.raises(volfs.VolfsError, match="it is no survey"):
+        dataset["color"].save(tmp_path / "d.sgy")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.sgy", "c", "e.npy"]

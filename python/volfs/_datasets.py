@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -205,6 +205,19 @@ class Layer:
     def read(self, region: Selection = (), *, lod: int = 0, scaled: bool = False) -> NDArray[Any]:
         """Read a part of a level, with an OSError if it cannot be read: see `Level.read`."""
         return self.level(lod).read(region, scaled=scaled)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        region: Selection = (),
+        *,
+        lod: int = 0,
+        at: Sequence[str] = (),
+        format: str | None = None,
+        scaled: bool = False,
+    ) -> None:
+        """Write a box of a level to a file, such as SEG-Y or TIFF: see `Level.save`."""
+        self.level(lod).save(path, region, at=at, format=format, scaled=scaled)
 
     def close(self) -> None:
         """Close the files of all levels."""

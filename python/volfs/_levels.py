@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Union, cast
 import numpy as np
 
 from . import _values
-from ._program import VolfsError
-from ._reading import View, read_selection
+from ._program import VolfsError, as_arguments, run
+from ._reading import View, box_of, read_selection
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._place import Place
+    from ._program import Options
     from ._reading import Selection
 
     Samples = NDArray[Any]
@@ -128,6 +130,29 @@ class Level:
         """
         views, dtype = (self._values, self.value_type) if scaled else (self._stored, self.dtype)
         return read_selection(views, dtype, self.shape, self.brick_shape, region)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        region: Selection = (),
+        *,
+        at: Sequence[str] = (),
+        format: str | None = None,
+        scaled: bool = False,
+    ) -> None:
+        """Write a box to a file, as `volfs cat` does: by the extension of `path`, or as `format` says.
+
+        `sgy` is SEG-Y with line numbers and coordinates, `tif` a stack of images with the size of voxels, `csv` a
+        table, `npy` a NumPy file, and anything else the samples alone. `region` has an index or a slice for each axis;
+        `at` has positions of other axes: `["inline=1000:1040"]`. With `scaled` the values, where they differ from the
+        stored samples. Raises VolfsError if the level has no file of that form, or cannot be read.
+        """
+        box = zip(box_of(self.shape, region), self.shape)
+        slices = ",".join(":" if part == (0, size) else f"{part[0]}:{part[1]}" for part, size in box)
+        options: Options = {"region": slices, "at": list(at), "format": format, "scaled": scaled}
+        self._place.check_open()
+        output = f"--output={os.path.abspath(path)}"
+        run(["cat", *as_arguments(options), output, "--", os.fspath(self.path(".raw"))])
 
     def close(self) -> None:
         """Close the files of this level. They are opened again when they are read."""

@@ -188,6 +188,14 @@ def read_selection(
     return out.reshape([axis.count for axis in axes if not axis.scalar])
 
 
+def box_of(shape: Sequence[int], selection: Selection) -> Box:
+    """Return the box that a selection is. Raises IndexError if it is none, or empty."""
+    axes = [_axis_selection(key, size, size) for key, size in zip(_keys(selection, len(shape)), shape)]
+    if not all(axis.whole for axis in axes):
+        raise IndexError("a box has neighbouring positions of each axis, in ascending order, and at least one")
+    return [axis.parts[0][:2] for axis in axes]
+
+
 def _read_box(views: Sequence[View], box: Box) -> NDArray[Any]:
     best = min(views, key=lambda view: view.cost(box))
     # The same pages for all readers, unless it costs too much.

@@ -1,14 +1,16 @@
-//! `volfs cat`: writes the samples of a box, chunk by chunk, while later chunks are being decoded.
+//! `volfs cat`: writes a box in one of several forms, chunk by chunk, while later chunks are being decoded.
 
 mod chunks;
 mod output;
 mod selection;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
 
 use self::chunks::{ChunkedBox, Prefetch};
@@ -27,7 +29,7 @@ use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
 use crate::memory::BufferPool;
 use crate::pool::Pool;
-use crate::view::{find_layer, npy_header};
+use crate::view::{BoxFile, BoxOf, Content, Form, LayerRef, find_layer, registry};
 use crate::volume::{ArrayInfo, Region};
 
 #[derive(Debug, Args)]
@@ -65,9 +67,19 @@ pub(super) struct CatArgs {
     #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     at: Vec<At>,
 
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t = Format::Raw)]
-    format: Format,
+    /// The form of the output [default: by the extension of --output, else raw]
+    ///
+    /// `raw` is the samples only, `npy` a NumPy file. `sgy` is SEG-Y with the line numbers and coordinates of the box,
+    /// for surveys; it has values. `tif` is a stack of images with the size of voxels (ImageJ). `csv` has a row for each
+    /// sample, with its positions, and the world coordinates of surveys.
+    #[arg(long, value_name = "FORM", value_parser = PossibleValuesParser::new(Form::NAMES))]
+    format: Option<String>,
+
+    /// Write values instead of stored samples, where they differ
+    ///
+    /// Scaled integers become float32, and samples that mean "no data" NaN (nothing in a CSV file).
+    #[arg(long)]
+    scaled: bool,
 
     /// Decode only a part of the data: 0 to 15; 0 is the best quality
     ///
@@ -94,19 +106,11 @@ pub(super) struct CatArgs {
     store: StoreArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Samples only
-    Raw,
-    /// The samples behind a NumPy header, which has their type and shape
-    Npy,
-}
-
 const CAT_EXAMPLE: &str = "\
 Example:
-  volfs cat ~/surveys/north.zgy --at inline=1234 -o line.raw
+  volfs cat ~/surveys/north.zgy --at inline=1234:1300 -o part.sgy
   volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
-  volfs cat ~/cells --at z=nearest:0.1um --at x=1um:2um --format npy > part.npy
+  volfs cat ~/cells --at z=nearest:0.1um --at x=1um:2um -o part.tif
   volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
   volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
 
@@ -115,6 +119,9 @@ by SIGHUP (the terminal was closed), SIGINT (Ctrl-C) or SIGTERM.";
 
 /// Bytes of idle buffers that the pool keeps, besides those of a chunk.
 const IDLE_BYTES: u64 = 8 << 20;
+
+/// Bytes of samples that become rows of a table at a time.
+const OF_ROWS: usize = 64 << 10;
 
 const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 
@@ -130,13 +137,16 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
         interrupted.interrupt().iter().for_each(|words| note(words));
     });
     let found = DatasetAt::open(&args.path, &args.store.store_option, args.quality)?;
-    let (layer, array) = chosen(args, &found).map_err(CliError::argument)?;
+    let (index, layer, array) = chosen(args, &found).map_err(CliError::argument)?;
     let info = array.info();
     let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::argument)?;
-    let header = if args.format == Format::Npy { npy_header(info.dtype, &region.shape) } else { Vec::new() };
-    let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
+    let form = form(args);
+    let of_layer = LayerRef { open: &found.open, layer: index, views: registry() };
+    let file = BoxFile::new(of_layer, info.lod, BoxOf { region, form, scaled: args.scaled });
+    let file = file.map_err(CliError::argument)?;
+    let total = file.rows.as_ref().map_or(file.content.len(), |rows| rows.estimated_bytes());
     let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force, &progress)?;
-    remark(&found, info).iter().for_each(|text| note(text));
+    remark(&found, info, args.scaled).iter().for_each(|text| note(text));
     let draw = move |bar: &ProgressBar, since: Duration| {
         let written = progress.written.get();
         bar.set_length(total);
@@ -145,7 +155,7 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     };
     let shown = out.is_file().then(|| follow(&bar, draw));
     let damaged = |error| damaged(&found.path, layer, info, error);
-    if out.write(&header)? && copy(array, region, &mut out, damaged)? {
+    if copy(array, region, file, &mut out, damaged)? {
         out.finish()?;
     }
     drop(shown);
@@ -153,7 +163,7 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
 }
 
 /// Chooses an array by --layer and --lod, or by a path that is a layer or a level inside a mount.
-fn chosen<'a>(args: &CatArgs, found: &'a DatasetAt) -> Result<(&'a Layer, &'a Arc<dyn Array>), String> {
+fn chosen<'a>(args: &CatArgs, found: &'a DatasetAt) -> Result<(usize, &'a Layer, &'a Arc<dyn Array>), String> {
     let named = args.layer.as_deref().map(|name| layer(&found.open, name)).transpose()?;
     let index = agreeing("--layer", named, found.layer)?.unwrap_or(0);
     let no_layer = || "the volume has no layer that can be shown; see volfs info".to_owned();
@@ -168,17 +178,25 @@ fn chosen<'a>(args: &CatArgs, found: &'a DatasetAt) -> Result<(&'a Layer, &'a Ar
         let last = layer.levels.len().saturating_sub(1);
         format!("--lod: there is no LOD {lod}; layer {} has LOD 0 to {last}", layer.name)
     })?;
-    Ok((layer, array))
+    Ok((index, layer, array))
+}
+
+/// Returns the form that is named, or that of the output's extension.
+fn form(args: &CatArgs) -> Form {
+    let extension = args.output.as_deref().and_then(Path::extension).and_then(OsStr::to_str);
+    args.format.as_deref().or(extension).and_then(Form::named).unwrap_or(Form::Raw)
 }
 
 /// Returns what a user should know about the samples of an array whose file the path is.
-fn remark(found: &DatasetAt, info: &ArrayInfo) -> Option<String> {
+fn remark(found: &DatasetAt, info: &ArrayInfo, scaled: bool) -> Option<String> {
     match found.file.as_ref()? {
         file if file.contains(".by-") => {
             let axes: Vec<&str> = info.axes.iter().map(|axis| axis.name.as_str()).collect();
             Some(format!("the samples come as [{}], not turned as in {file}", axes.join(", ")))
         }
-        file if file.contains(".float32.") => Some(format!("the samples come as stored, not as float32 as in {file}")),
+        file if file.contains(".float32.") && !scaled => {
+            Some(format!("the samples come as stored, not as float32 as in {file}"))
+        }
         _ => None,
     }
 }
@@ -204,23 +222,33 @@ fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
     choose("layer", &names, name).map_err(|error| format!("--layer: {error}"))
 }
 
-/// Writes a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is gone.
+/// Writes the file of a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is
+/// gone.
 fn copy(
     array: &Arc<dyn Array>,
     region: Region,
+    file: BoxFile,
     out: &mut Destination,
     damaged: impl Fn(ReadError) -> CliError,
 ) -> Result<bool, CliError> {
     let memory = default_cache_size();
     let max_chunk = memory / 8;
     let chunks = ChunkedBox::new(&**array, region, max_chunk);
-    let cache = if chunks.share_bricks() { memory / 2 } else { 0 };
+    // the parts of a computed file end near those of the box
+    let shares = chunks.share_bricks() || matches!(file.content, Content::Computed(_));
+    let cache = if shares { memory / 2 } else { 0 };
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let buffers = BufferPool::for_bricks(bytes(max_chunk + IDLE_BYTES), 0);
     let reader = Reader::new(bytes(cache), default_threads(), buffers, Pool::new(), Arc::default());
-    for samples in Prefetch::new(reader, array, chunks) {
-        if !out.write(&samples.map_err(&damaged)?)? {
-            return Ok(false);
+    let BoxFile { content, mut rows } = file;
+    for part in Prefetch::new(reader, content, chunks) {
+        let part = part.map_err(&damaged)?;
+        // as text a sample takes many times its bytes
+        for piece in part.chunks(if rows.is_some() { OF_ROWS } else { part.len() }) {
+            let text = rows.as_mut().map(|rows| rows.write(piece));
+            if !out.write(text.as_ref().map_or(piece, |text| text.as_bytes()))? {
+                return Ok(false);
+            }
         }
     }
     Ok(true)

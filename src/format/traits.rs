@@ -141,6 +141,11 @@ pub(crate) trait Array: Send + Sync {
     /// Returns the source of the objects that its bricks name.
     fn source(&self) -> &dyn Source;
 
+    /// Returns the array that this one is a box of, and where in it the box begins: the samples are read from there.
+    fn part_of(&self) -> Option<(&Arc<dyn Array>, &Dims)> {
+        None
+    }
+
     /// Returns where the samples of the brick at the grid position `at` are stored. The layout covers all samples that
     /// the brick owns. Fails with [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to
     /// be read and `blocking` is [`Blocking::No`].

@@ -43,7 +43,7 @@ pub(crate) struct FileHandle {
     pub layer: Option<DatasetLayer>,
     /// What is counted of the dataset, if the file shows samples.
     pub dataset: Option<Arc<DatasetCounters>>,
-    /// The readers of the file, if it shows an array.
+    /// The readers of the file, if it shows a whole array.
     pub readers: Option<Readers>,
     /// The path relative to the root of the mount, once it was needed.
     pub path: OnceLock<Option<PathBuf>>,
@@ -74,9 +74,10 @@ impl FileHandle {
         (layer, dataset): (Option<DatasetLayer>, Option<Arc<DatasetCounters>>),
         epoch: u32,
     ) -> Self {
+        let readers = content.array().filter(|array| array.part_of().is_none());
         Self {
             ino,
-            readers: content.array().map(|array| Readers::new(array.info(), content.order())),
+            readers: readers.map(|array| Readers::new(array.info(), content.order())),
             content,
             layer,
             dataset,

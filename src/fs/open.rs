@@ -7,14 +7,15 @@ use lru::LruCache;
 
 use super::Volfs;
 use super::error::{FsError, content_error};
-use super::handles::{DatasetLayer, FileHandle, Handle};
+use super::handles::{ContentState, DatasetLayer, FileHandle, Handle};
 use super::ino::Ino;
 use super::resolve::{Resolved, path_of};
 use super::status::DatasetCounters;
 use crate::catalog::{Node, OpenDataset};
 use crate::source::Blocking;
 use crate::sync::Mutex;
-use crate::view::{Content, Item, json_text};
+use crate::view::{BoxFile, BoxOf, Content, Item, LayerRef, Rows, json_text};
+use crate::volume::ArrayInfo;
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
 const MAX_ATTEMPTS: usize = 4;
@@ -95,6 +96,40 @@ impl Volfs {
         let path = || path_of(node).to_string_lossy().into_owned();
         let new = || DatasetCounters::new(path(), self.started.elapsed(), self.counters.reads.get());
         self.datasets.of(node.id, new)
+    }
+
+    /// Opens a box of the level that an open file shows: a handle, and the rows if the file is a table. The inner error
+    /// says why there is none.
+    pub(crate) fn open_box(
+        &self,
+        handle: u64,
+        choose: impl FnOnce(&ArrayInfo) -> Result<BoxOf, String>,
+    ) -> Result<Result<(u64, Option<Rows>), String>, FsError> {
+        let handle = self.handles.get(handle).ok_or(FsError::BadHandle)?;
+        let Handle::File(file) = &*handle else { return Err(FsError::IsAFolder) };
+        if file.state != ContentState::Current {
+            return Err(FsError::Stale);
+        }
+        let (Some(DatasetLayer { open, layer }), Some(array), true) =
+            (&file.layer, file.content.array(), file.content.order().is_identity())
+        else {
+            return Ok(Err("the file has no samples in the order of the array; lodN.raw has them".to_owned()));
+        };
+        let of_layer = LayerRef { open, layer: *layer, views: self.registries.views };
+        let BoxFile { content, rows } =
+            match choose(array.info()).and_then(|of| BoxFile::new(of_layer, array.info().lod, of)) {
+                Ok(made) => made,
+                Err(why) => return Ok(Err(why)),
+            };
+        let layer = DatasetLayer { open: Arc::clone(open), layer: *layer };
+        let boxed = FileHandle::new(file.ino, content, (Some(layer), file.dataset.clone()), file.epoch);
+        let handle = self.handles.add(Handle::File(Arc::new(boxed)));
+        // a refresh in between may not have seen this handle
+        if self.catalog.node(file.ino.node()).is_some_and(|node| node.epoch() != file.epoch) {
+            self.release(handle);
+            return Err(FsError::Stale);
+        }
+        Ok(Ok((handle, rows)))
     }
 
     /// Opens a file for read-ahead. The handle shares the client's open file for which the read-ahead was requested:

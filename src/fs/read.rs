@@ -12,7 +12,7 @@ use super::error::FsError;
 use super::handles::{ContentState, FileHandle, Handle};
 use super::ino::Ino;
 use super::readahead::{FileLayout, Readahead, is_marker, marker_before};
-use crate::array::{self, ReadError, Recorded, Selection};
+use crate::array::{self, ReadError, Recorded};
 use crate::catalog::NodeKind;
 use crate::format::FormatError;
 use crate::logging::warn_seldom;
@@ -20,8 +20,8 @@ use crate::memory::{Buffer, OutOfMemory, has_memory};
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
 use crate::sync::Mutex;
-use crate::view::{Content, FileRead, SampleRequest, ShownArray, Step};
-use crate::volume::{Dims, Region};
+use crate::view::{Content, FileRead, SampleRequest, Step};
+use crate::volume::Dims;
 
 /// The most read-ahead requests in flight, all readers together and in one dataset. The kernel bounds its background
 /// requests, and those for a source that hangs must leave room for others.
@@ -392,8 +392,6 @@ pub(crate) struct Opened {
     pub epoch: u32,
     /// Whether the dataset was written so shortly before it was read that it will be read again.
     pub is_recent: bool,
-    /// Shape and type of the samples, if the file consists of the samples of an array in its own order.
-    pub samples: Option<ShownArray>,
 }
 
 impl Volfs {
@@ -403,43 +401,7 @@ impl Volfs {
         let Handle::File(file) = &*handle else { return None };
         let node = self.catalog.node(file.ino.node());
         let is_recent = node.is_some_and(|node| node.recent().is_some_and(|recent| recent.is_pending()));
-        let samples = match &file.content {
-            Content::Array(array) if array.is_raw() => Some(array.shown()),
-            _ => None,
-        };
-        Some(Opened { size: file.content.len(), epoch: file.epoch, is_recent, samples })
-    }
-
-    /// Reads a box of the array that an open file consists of; see [`Opened::samples`]. Calls `done` with the samples in
-    /// C order, little-endian: from within this call if nothing has to be waited for, otherwise on a thread of the pool.
-    pub(crate) fn read_box(
-        self: &Arc<Self>,
-        handle: u64,
-        region: Region,
-        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
-    ) {
-        let number = self.counters.reads.increment();
-        let Some(open) = self.handles.get(handle) else { return done(Err(FsError::BadHandle)) };
-        let Handle::File(file) = &*open else { return done(Err(FsError::IsAFolder)) };
-        let Content::Array(shown) = &file.content else { return done(Err(FsError::Io)) };
-        let array = Arc::clone(shown.array());
-        if file.state != ContentState::Current || !Region::whole(array.info().shape()).contains(&region) {
-            return done(Err(FsError::Io));
-        }
-        file.count_read(number);
-        let (fs, file) = (Arc::clone(self), Arc::clone(file));
-        let size = array.info().dtype.size();
-        let memory = match self.reader.buffers().take_reply(region.samples() as usize * size) {
-            Ok(memory) => memory,
-            Err(error) => return done(Err(no_memory(&error))),
-        };
-        let selections = vec![Selection::new(&region, 0, size)];
-        let of_file = Arc::clone(&file);
-        let samples = SampleRequest { array, selections, range: None, memory };
-        self.read_samples(&of_file, samples, Destination { page_cached: false, ahead: false }, move |read| {
-            file.count_outcome(&fs.counters, read.as_deref());
-            done(read);
-        });
+        Some(Opened { size: file.content.len(), epoch: file.epoch, is_recent })
     }
 
     /// Returns whether an inode is the folder of a dataset.

@@ -4,6 +4,7 @@
 //! that all responses share; when it is used up pieces are short, and none is read ahead of its client.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::iter::once;
 use std::mem::take;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::response::{Body, Problem};
 use super::tree::{Open, PieceInFlight, Share, await_answer};
 use crate::logging::warn_seldom;
-use crate::volume::{Dims, Region};
+use crate::view::Rows;
 
 /// The length of a long piece in bytes.
 const LONG: usize = 1 << 20;
@@ -30,6 +31,8 @@ const UNIT: usize = 1 << 10;
 const MOST_AHEAD: usize = 3;
 /// Smaller pieces of a body with several ranges are copied together.
 const GATHERED: usize = 8 << 10;
+/// Bytes of samples that become rows of a table at a time.
+const OF_ROWS: usize = 2 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct Budget(Arc<Semaphore>);
@@ -61,8 +64,6 @@ impl Budget {
 pub(super) enum Part {
     Text(Bytes),
     Range(Range<u64>),
-    /// A box of samples, each of this many bytes, from this sample on.
-    Box(Region, u64, u64),
 }
 
 impl Part {
@@ -70,7 +71,6 @@ impl Part {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::Range(range) => range.end.saturating_sub(range.start),
-            Self::Box(region, size, from) => region.samples().saturating_sub(*from).saturating_mul(*size),
         }
     }
 }
@@ -227,13 +227,22 @@ impl FileBody {
                 range.start += length as u64;
                 Some(Piece::InFlight(read, length as u64))
             }
-            Part::Box(region, size, from) => {
-                let next = next_box(region, *from, length as u64 / *size);
-                *from += next.samples();
-                Some(Piece::InFlight(self.open.read_box(next, share), next.samples() * *size))
-            }
         }
     }
+}
+
+/// Returns the rows of a body of samples.
+pub(super) fn table(samples: Body, rows: Rows) -> Body {
+    Body::stream((samples, Bytes::new(), rows), |(mut samples, mut piece, mut rows)| async move {
+        while piece.is_empty() {
+            piece = match poll_fn(|context| samples.poll_next(context)).await? {
+                Ok(piece) => piece,
+                error => return Some((error, None)),
+            };
+        }
+        let text = rows.write(&piece.split_to(piece.len().min(OF_ROWS)));
+        Some((Ok(text.into()), Some((samples, piece, rows))))
+    })
 }
 
 /// Returns the header that says which part of a file a response has.
@@ -241,30 +250,8 @@ pub(super) fn content_range(range: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1))
 }
 
-/// Returns the longest box that begins with the sample `from` of a region, counted in C order, is contiguous in it, and
-/// has at most `most` samples, but one at least.
-fn next_box(region: &Region, from: u64, most: u64) -> Region {
-    let axes = region.axes();
-    let index = region.shape.index_of(from);
-    let mut next = Region { start: Dims::from_fn(axes, |a| region.start[a] + index[a]), shape: Dims::filled(axes, 1) };
-    let mut samples = 1u64;
-    for axis in (0..axes).rev() {
-        let left = region.shape[axis] - index[axis];
-        let count = left.min((most / samples).max(1));
-        next.shape[axis] = count;
-        samples = samples.saturating_mul(count);
-        // a slower axis may go on only after whole rows
-        if count < region.shape[axis] {
-            break;
-        }
-    }
-    next
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -278,29 +265,5 @@ mod tests {
         assert_eq!(budget.piece(u64::MAX, 16 << 10).0, SHORT - (16 << 10));
         held.pop();
         assert_eq!(budget.piece(u64::MAX, 0).0, LONG);
-    }
-
-    fn dims(values: &[u64]) -> Dims {
-        Dims::from_slice(values).unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn pieces_are_the_samples_in_order(
-            shape in prop::collection::vec(1u64..6, 1..5), most in 1u64..40,
-        ) {
-            let start: Vec<u64> = shape.iter().map(|n| n / 2).collect();
-            let region = Region { start: dims(&start), shape: dims(&shape) };
-            let mut from = 0;
-            while from < region.samples() {
-                let next = next_box(&region, from, most);
-                prop_assert!(region.contains(&next) && next.samples() <= most);
-                // the last sample of the piece is as many samples behind the first one
-                let last = Dims::from_fn(region.axes(), |a| next.end(a) - 1 - region.start[a]);
-                let linear: u64 = last.iter().zip(region.shape.strides(1).iter()).map(|(i, s)| i * s).sum();
-                prop_assert_eq!(linear, from + next.samples() - 1);
-                from += next.samples();
-            }
-        }
     }
 }

@@ -10,15 +10,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::{fmt_http_date, parse_http_date};
 use hyper::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
 };
 use hyper::{Method, StatusCode};
 
-use super::body::{Budget, FileBody, Part, Parts, content_range};
+use super::body::{Budget, FileBody, Part, Parts, content_range, table};
 use super::response::{Head, Problem, Response, content_type, set};
 use super::tree::{Open, TreePath, find};
 use crate::fs::{Attributes, Opened, Volfs};
+use crate::view::{BoxOf, Form};
 use crate::volume::{Dims, Region};
 
 /// Looks and opens of a file that changes in between.
@@ -44,24 +45,30 @@ impl Files {
     }
 
     pub(super) async fn answer(&self, request: &Head, path: &TreePath, found: Attributes) -> Result<Response, Problem> {
-        let (file, open, opened) = self.open(path, found).await?;
+        let (file, mut open, mut opened) = self.open(path, found).await?;
+        let name = path.names.last().map(|name| &**name).unwrap_or_default();
+        let (mut kind, mut rows) = (content_type(name), None);
+        let boxed = request.uri().query().map_or(Ok(None), |query| BoxQuery::read(query, &name.to_string_lossy()))?;
+        if let Some(boxed) = &boxed {
+            (open, opened, rows) = open.boxed(|info| boxed.choose(&info.shape()))?;
+            kind = content_type(boxed.file_name.as_ref());
+        }
         let validators = Validators::new(self.server, &file, &opened);
         if validators.client_has_it(request.headers())? {
             return Ok(validators.not_modified());
         }
-        let kind = content_type(path.names.last().map(|name| &**name).unwrap_or_default());
         let mut response = Response::default();
         let headers = response.headers_mut();
         validators.write(headers);
         set(headers, CONTENT_TYPE, kind);
-        set(headers, ACCEPT_RANGES, "bytes");
+        set(headers, ACCEPT_RANGES, if rows.is_some() { "none" } else { "bytes" });
+        if let Some(boxed) = &boxed {
+            set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}\"", boxed.file_name));
+        }
         let mut parts = Parts::one(Part::Range(0..opened.size));
-        if let Some(text) = request.uri().query().and_then(box_of) {
-            let samples = opened.samples.ok_or_else(|| Problem::Bad("only lodN.raw has boxes".into()))?;
-            let region = region(&text, &samples.shape)?;
-            parts = Parts::one(Part::Box(region, samples.dtype.size() as u64, 0));
-            set(headers, ACCEPT_RANGES, "none");
-        } else if request.method() == Method::GET
+        // nobody knows how long a table will be
+        if rows.is_none()
+            && request.method() == Method::GET
             && validators.allow_range(request.headers())
             && let Some(ranges) = ranges(request.headers(), opened.size)?
         {
@@ -77,10 +84,16 @@ impl Files {
             }
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        set(response.headers_mut(), CONTENT_LENGTH, &parts.len.to_string());
+        if rows.is_none() {
+            set(response.headers_mut(), CONTENT_LENGTH, &parts.len.to_string());
+        }
         if request.method() != Method::HEAD {
             let epoch = validators.tag.is_some().then_some(opened.epoch);
-            *response.body_mut() = FileBody::begin(open, epoch, self.budget.clone(), parts).await?;
+            let body = FileBody::begin(open, epoch, self.budget.clone(), parts).await?;
+            *response.body_mut() = match rows {
+                Some(rows) => table(body, rows),
+                None => body,
+            };
         }
         Ok(response)
     }
@@ -257,19 +270,53 @@ fn range(text: &str, size: u64) -> Option<Range<u64>> {
     }
 }
 
-/// Returns the value of `box` in the query of a URL. Commas and colons may be percent-encoded.
-fn box_of(query: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(name, _)| *name == "box")?;
-    Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned())
+/// What a query asks of a file of a level: `box=64,0:256,:`, `format=sgy`, `scaled`. Other keys mean nothing.
+#[derive(Debug, PartialEq, Eq)]
+struct BoxQuery {
+    slices: String,
+    form: Form,
+    scaled: bool,
+    /// The name under which a browser saves the box.
+    file_name: String,
+}
+
+impl BoxQuery {
+    /// Reads the query for a file of this name; `None` if it has none of the keys. Values may be percent-encoded.
+    fn read(query: &str, name: &str) -> Result<Option<Self>, Problem> {
+        let value = |wanted: &str| {
+            let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+            let (_, value) = pairs.find(|(name, _)| *name == wanted)?;
+            Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned())
+        };
+        let (slices, format, scaled) = (value("box"), value("format"), value("scaled"));
+        if slices.is_none() && format.is_none() && scaled.is_none() {
+            return Ok(None);
+        }
+        let (level, ending) = name.split_once('.').filter(|(level, _)| level.starts_with("lod")).unwrap_or_default();
+        let extension = ending.rsplit('.').next().unwrap_or_default();
+        let no_samples = || Problem::Bad("boxes are of files of samples, such as lodN.raw and lodN.npy".to_owned());
+        let own = Form::named(extension).ok_or_else(no_samples)?;
+        let names = || Problem::Bad(format!("format is one of {}", Form::NAMES.join(", ")));
+        let form = format.map_or(Some(own), |format| Form::named(&format)).ok_or_else(names)?;
+        Ok(Some(Self {
+            slices: slices.unwrap_or_else(|| ":".to_owned()),
+            form,
+            scaled: scaled.is_some() || ending.starts_with("float32."),
+            file_name: format!("{level}.{}", form.name()),
+        }))
+    }
+
+    fn choose(&self, shape: &Dims) -> Result<BoxOf, String> {
+        Ok(BoxOf { region: region(&self.slices, shape)?, form: self.form, scaled: self.scaled })
+    }
 }
 
 /// Reads the box `64,0:256,:` of an array of this shape: one entry for each axis, slowest first: `START:STOP`, either
 /// of which may be left out, or one index. Axes at the end that are not named are whole, as with `volfs cat --region`.
-fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
+fn region(text: &str, shape: &Dims) -> Result<Region, String> {
     let mut region = Region::whole(*shape);
     for (axis, slice) in text.split(',').enumerate() {
-        let bad = |why: String| Problem::Bad(format!("box, axis {axis}: {why}"));
+        let bad = |why: String| format!("box, axis {axis}: {why}");
         let Some(count) = shape.get(axis).copied() else {
             return Err(bad(format!("the array has {} axes", shape.len())));
         };
@@ -363,10 +410,30 @@ mod tests {
         assert_eq!(read("5,2:4"), Ok((vec![5, 2, 0], vec![1, 2, 30])));
         assert_eq!(read("9:,:3, 29"), Ok((vec![9, 0, 29], vec![1, 3, 1])));
         for bad in ["", "10", "3:3", "4:3", "0:11", "-1:", "a", "1,2,3,4", "0:99999999999999999999"] {
-            assert!(matches!(read(bad), Err(Problem::Bad(_))), "{bad}");
+            assert!(read(bad).is_err(), "{bad}");
         }
-        assert_eq!(box_of("a=1&box=1%3A2,%3A").as_deref(), Some("1:2,:"));
-        assert_eq!(box_of("boxes=1"), None);
+    }
+
+    #[test]
+    fn a_box_has_the_form_of_its_file_unless_another_is_named() {
+        let read = |query: &str, name: &str| BoxQuery::read(query, name);
+        let found = |query, name| read(query, name).unwrap().map(|q| (q.slices, q.form, q.scaled, q.file_name));
+        let of = |slices: &str, form, scaled, name: &str| Some((slices.to_owned(), form, scaled, name.to_owned()));
+        assert_eq!(found("a=1&box=1%3A2,%3A", "lod0.raw"), of("1:2,:", Form::Raw, false, "lod0.raw"));
+        assert_eq!(found("box=3", "lod1.float32.npy"), of("3", Form::Npy, true, "lod1.npy"));
+        assert_eq!(found("format=csv&scaled", "lod0.tif"), of(":", Form::Csv, true, "lod0.csv"));
+        assert_eq!(found("format=SEGY", "lod0.npy"), of(":", Form::Sgy, false, "lod0.sgy"));
+        assert_eq!((found("boxes=1", "lod0.raw"), found("", "lod0.json")), (None, None));
+        for (query, name) in [
+            ("box=1", "lod0.json"),
+            ("format=csv", "lod0.json"),
+            ("format=jpg", "lod0.raw"),
+            ("format=", "lod0.raw"),
+            ("format=npy", "3.png"),
+            ("box=1", "original.sgy"),
+        ] {
+            assert!(matches!(read(query, name), Err(Problem::Bad(_))), "{query} {name}");
+        }
     }
 
     fn ranges_of(value: &str, size: u64) -> Result<Option<Vec<Range<u64>>>, Problem> {

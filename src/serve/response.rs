@@ -88,6 +88,7 @@ pub(super) fn content_type(name: &OsStr) -> &'static str {
         "png" => "image/png",
         "tif" => "image/tiff",
         "geojson" => "application/geo+json",
+        "csv" => "text/csv; charset=utf-8",
         "txt" | "hdr" | "nhdr" | "mhd" => TEXT,
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",

@@ -16,7 +16,8 @@ use crate::fs::{Attributes, FsError, Ino, Opened, ReadRequest, Volfs};
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
-use crate::volume::Region;
+use crate::view::{BoxOf, Rows};
+use crate::volume::ArrayInfo;
 
 /// The longest name that a file system has.
 const NAME_MAX: usize = 255;
@@ -184,11 +185,15 @@ impl Open {
         receive
     }
 
-    /// Starts to read a box of samples.
-    pub(super) fn read_box(&self, region: Region, share: Share) -> PieceInFlight {
-        let (send, receive) = oneshot::channel();
-        self.fs.read_box(self.handle, region, move |read| answer(send, read, share));
-        receive
+    /// Opens a box of the level that the file shows, which is read like a file; with the rows if it is a table.
+    pub(super) fn boxed(
+        &self,
+        choose: impl FnOnce(&ArrayInfo) -> Result<BoxOf, String>,
+    ) -> Result<(Self, Opened, Option<Rows>), Problem> {
+        let (handle, rows) = self.fs.open_box(self.handle, choose)?.map_err(Problem::Bad)?;
+        let open = Self { fs: Arc::clone(&self.fs), handle, bulkhead: self.bulkhead };
+        let opened = open.fs.opened(handle).ok_or(FsError::BadHandle)?;
+        Ok((open, opened, rows))
     }
 }
 

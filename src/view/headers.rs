@@ -91,7 +91,7 @@ fn horizontal(info: &ArrayInfo, geometry: &Geometry) -> ([f64; 2], [f64; 2], Str
 }
 
 /// Rounds off the last digits of a length, in which the rotation of a survey leaves rounding errors.
-fn rounded(length: f64) -> f64 {
+pub(crate) fn rounded(length: f64) -> f64 {
     format!("{length:.10e}").parse().unwrap_or(length)
 }
 

@@ -5,7 +5,9 @@
 //! bytes of a read together. A new view is a file here and a line of [`registry`].
 
 mod arrays;
+mod boxed;
 mod convert;
+mod csv;
 mod entry;
 mod headers;
 pub(crate) mod json;
@@ -25,7 +27,8 @@ mod zarr;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
 
-pub(crate) use arrays::npy_header;
+pub(crate) use boxed::{BoxFile, BoxOf, Form};
+pub(crate) use csv::Rows;
 pub(crate) use entry::Entry;
 #[cfg(test)]
 pub(crate) use entry::level_files;

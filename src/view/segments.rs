@@ -142,11 +142,6 @@ impl ArrayFile {
         ShownArray { shape: self.order.permute_dims(&info.shape()), dtype }
     }
 
-    /// Returns whether the bytes of the file are the stored samples and nothing else.
-    pub(crate) fn is_raw(&self) -> bool {
-        self.header.is_empty() && self.tail.is_none() && self.order.is_identity() && self.float32.is_none()
-    }
-
     /// Returns the bytes of the file.
     pub(crate) fn len(&self) -> u64 {
         self.tail_start().saturating_add(self.tail_len())
@@ -238,6 +233,14 @@ impl Content {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Array(file) => file.len(),
             Self::Computed(file) => file.len(),
+        }
+    }
+
+    /// Returns the offset in the file of a sample, counted from 0 to `all`; in a computed file about where it may be.
+    pub(crate) fn offset_of(&self, sample: u64, all: u64) -> u64 {
+        match self {
+            Self::Array(file) => file.header_bytes() + sample * file.sample_size(),
+            _ => (u128::from(self.len()) * u128::from(sample) / u128::from(all.max(1))) as u64,
         }
     }
 
@@ -417,7 +420,7 @@ impl FileRead {
 
     /// Returns what has to be read. Ranges that follow each other in the file and in memory become one.
     fn request(&mut self, buffers: &Arc<BufferPool>) -> Result<SampleRequest, OutOfMemory> {
-        let (array, is_direct) = (Arc::clone(&self.reading[0].samples.array), self.reading[0].is_direct);
+        let (mut array, is_direct) = (Arc::clone(&self.reading[0].samples.array), self.reading[0].is_direct);
         let size = array.info().dtype.size();
         let mut memory = match self.out.take_if(|_| is_direct) {
             Some(out) => out,
@@ -442,7 +445,13 @@ impl FileRead {
                 (Which::Range(..), Which::Box { .. }) => {}
             }
         }
-        Ok(SampleRequest { selections, range: range_of(&self.reading).map(|(_, range)| range), memory, array })
+        let mut range = range_of(&self.reading).map(|(_, range)| range);
+        if let Some((whole, start)) = array.part_of() {
+            let starts = selections.iter_mut().map(|selection| selection.start.iter_mut());
+            starts.for_each(|at| at.zip(start.iter()).for_each(|(at, start)| *at += start));
+            (array, range) = (Arc::clone(whole), None);
+        }
+        Ok(SampleRequest { selections, range, memory, array })
     }
 
     /// Makes the bytes of segments whose samples have been read.

@@ -3,12 +3,13 @@
 
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::entry::Entry;
 use super::headers::{Stack, number, step};
 use super::segments::{ArrayFile, Content};
 use super::{LayerRef, View};
-use crate::format::FormatError;
+use crate::format::{Array, FormatError};
 use crate::volume::{ArrayInfo, Axis, Dtype};
 
 pub(crate) const TIFF: View = View { hidden, ..View::new(Some("tiff"), entries) };
@@ -33,9 +34,14 @@ fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
 fn content(layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
     let array = &layer.levels()[lod];
     let none = || FormatError::Unsupported(format!("there is no TIFF file of level {lod}"));
-    let container = Container::of(array.info()).ok_or_else(none)?;
-    let file = ArrayFile::new(container.header(array.info()), array);
-    Ok(Content::Array(file.with_tail(container.tail_bytes(), move |bytes| container.tail(bytes))))
+    file(array, array.info()).map(Content::Array).ok_or_else(none)
+}
+
+/// Returns the file of an array whose samples are shown as `info` says; `None` as for [`Container::of`].
+pub(crate) fn file(array: &Arc<dyn Array>, info: &ArrayInfo) -> Option<ArrayFile> {
+    let container = Container::of(info)?;
+    let file = ArrayFile::new(container.header(info), array);
+    Some(file.with_tail(container.tail_bytes(), move |bytes| container.tail(bytes)))
 }
 
 /// Where the samples begin: at a page of memory.

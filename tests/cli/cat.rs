@@ -353,3 +353,74 @@ fn samples_are_not_for_a_terminal() {
     assert!(line.contains("--force"), "{line}");
     assert_eq!(cat(&["--force"]).status.code(), Some(0));
 }
+
+/// Returns what `cat` writes to a file of this name.
+fn written(name: &str, arguments: &[&str], path: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    assert_eq!(output("cat", &[arguments, &["-o", file.to_str().unwrap()]].concat(), path), b"");
+    fs::read(&file).unwrap()
+}
+
+#[test]
+fn a_box_has_the_form_that_is_named_or_that_of_its_file() {
+    let region = ["--region", "3:5,10:17,20:31"];
+    let samples = output("cat", &region, &demo());
+    for (names, format) in [
+        (&["a.raw", "a.bin", "npy"][..], "raw"),
+        (&["a.npy", "a.b.NPY"], "npy"),
+        (&["a.sgy", "a.segy"], "sgy"),
+        (&["a.tif", "a.TIFF"], "tif"),
+        (&["a.csv"], "csv"),
+    ] {
+        let named = output("cat", &[&region[..], &["--format", format]].concat(), &demo());
+        for name in names {
+            assert!(written(name, &region, &demo()) == named, "{name}");
+        }
+        assert!(written("a.csv", &[&region[..], &["--format", format]].concat(), &demo()) == named, "{format}");
+    }
+    assert!(written("a.raw", &region, &demo()) == samples);
+    assert!(written("a.npy", &region, &demo()).ends_with(&samples));
+    assert!(written("a.tif", &region, &demo())[4096..].starts_with(&samples));
+    let segy = written("a.sgy", &region, &demo());
+    assert_eq!(segy.len(), 3600 + 14 * (240 + 11 * 4));
+    let number = |at: usize| i32::from_be_bytes(segy[at..at + 4].try_into().unwrap());
+    let last = segy.len() - (240 + 11 * 4);
+    assert_eq!([3600 + 188, last + 188, 3600 + 192, last + 192].map(number), [1006, 1008, 2010, 2016]);
+    let values = segy[last + 240..].chunks(4).map(|value| [value[3], value[2], value[1], value[0]]);
+    assert!(values.flatten().eq(samples[samples.len() - 44..].iter().copied()));
+}
+
+#[test]
+fn a_table_has_a_row_for_each_sample() {
+    let table = String::from_utf8(output("cat", &["--at", "inline=1004", "--format", "csv"], &demo())).unwrap();
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!((rows.len(), rows[0]), (1 + 96 * 192, "inline,crossline,sample (ms),world_x (m),world_y (m),value"));
+    let samples = output("cat", &["--at", "inline=1004"], &demo());
+    for (row, sample) in rows[1..].iter().zip(samples.chunks(4)) {
+        let value: f32 = row.rsplit(',').next().unwrap().parse().unwrap();
+        assert_eq!(value.to_le_bytes(), sample, "{row}");
+    }
+    let corner = "1004,2095,1964,";
+    assert!(rows[rows.len() - 1].starts_with(corner), "{}", rows[rows.len() - 1]);
+    // codes, and the values that they stand for
+    let scaled = |more: &[&str]| {
+        let arguments = [&["--region", "0,0,0:2", "--format", "csv"], more].concat();
+        String::from_utf8(output("cat", &arguments, &zgy("v3_int16.zgy"))).unwrap()
+    };
+    let [codes, values] = [scaled(&[]), scaled(&["--scaled"])].map(|table| table.lines().count());
+    assert!(codes == 3 && values == 3 && scaled(&[]) != scaled(&["--scaled"]));
+}
+
+#[test]
+fn a_form_that_a_box_does_not_have_is_wrong_usage() {
+    let cells = test_data("demo/cells");
+    for (arguments, path, part) in [
+        (&["--format", "sgy"][..], cells, "there is no sgy file of this box: it is no survey"),
+        (&["--format", "tif"], test_data("vds/six.vds"), "no tif file of this box: a TIFF file is a stack of images"),
+    ] {
+        let line = one_line_of_failure(&run("cat", arguments, &path), 2);
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(run("cat", &["--format", "jpg"], &demo()).status.code(), Some(2));
+}

@@ -195,7 +195,64 @@ fn boxes_are_the_regions_of_cat() {
         let answer = server.get(&format!("{raw}{bad}"));
         assert!(answer.status == 400 && answer.text().lines().count() == 1, "{bad}");
     }
-    assert_eq!(server.get("/north.zgy/data/lod0.npy?box=1").status, 400);
+    let part = server.request("GET", &format!("{raw}64"), &[("Range", "bytes=100-199")]);
+    assert_eq!((part.status, part.header("content-range")), (206, "bytes 100-199/73728"));
+    assert!(part.bytes() == &output("cat", &["--region", "64"], &demo())[100..200]);
+}
+
+#[test]
+fn boxes_are_files_in_every_form() {
+    let server = demo_server(&[]);
+    for (path, arguments, kind) in [
+        ("lod0.npy?box=3:5,10:20", &["--format", "npy", "--region", "3:5,10:20"][..], "application/octet-stream"),
+        (
+            "lod0.sgy?box=1:100,7:90,3:190",
+            &["--format", "sgy", "--region", "1:100,7:90,3:190"],
+            "application/octet-stream",
+        ),
+        ("lod1.raw?format=sgy", &["--format", "sgy", "--lod", "1"], "application/octet-stream"),
+        ("tiff/lod0.tif?box=:,5:9", &["--format", "tif", "--region", ":,5:9"], "image/tiff"),
+        ("lod0.npy?format=raw&box=7", &["--region", "7"], "application/octet-stream"),
+        ("lod0.sgy?format=csv&box=7:9,:,3:5", &["--format", "csv", "--region", "7:9,:,3:5"], "text/csv; charset=utf-8"),
+    ] {
+        let answer = server.get(&format!("/north.zgy/data/{path}"));
+        assert_eq!((answer.status, answer.header("content-type")), (200, kind), "{path}");
+        assert!(answer.bytes() == output("cat", arguments, &demo()), "{path}");
+        assert!(answer.header("content-disposition").starts_with("attachment; filename=\"lod"), "{path}");
+        let is_table = path.contains("csv");
+        assert_eq!(
+            (answer.has("content-length"), answer.header("accept-ranges")),
+            (!is_table, if is_table { "none" } else { "bytes" })
+        );
+    }
+    // a box of a whole level is the file of the level
+    let whole = [("lod0.npy", "npy"), ("tiff/lod0.tif", "tif"), ("lod0.sgy", "sgy")];
+    for (path, format) in whole {
+        let file = server.get(&format!("/north.zgy/data/{path}"));
+        assert!(file.bytes() == output("cat", &["--format", format], &demo()), "{path}");
+        assert!(file.bytes() == server.get(&format!("/north.zgy/data/lod0.raw?format={format}")).bytes(), "{path}");
+    }
+    for (path, why) in [
+        ("north.zgy/data/lod0.by-sample.npy?box=1", "no samples in the order of the array"),
+        ("north.zgy/data/lod0.json?box=1", "boxes are of files of samples"),
+        ("north.zgy/data/lod0.raw?format=jpg", "format is one of raw, npy, sgy, tif, csv"),
+        ("north.zgy/data/lod0.raw?box=1:2,3,x&format=sgy", "box, axis 2: write START:STOP"),
+        ("cells/color/lod0.raw?format=sgy", "it is no survey"),
+    ] {
+        let answer = server.get(&format!("/{path}"));
+        assert!(answer.status == 400 && answer.text().contains(why), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn scaled_boxes_have_values() {
+    let server = Server::start(&test_data("zgy"), &[]);
+    let values = server.get("/v3_int16.zgy/data/lod0.float32.npy");
+    let path = test_data("zgy/v3_int16.zgy");
+    assert!(values.bytes() == output("cat", &["--format", "npy", "--scaled"], &path));
+    assert!(values.bytes() == server.get("/v3_int16.zgy/data/lod0.raw?format=npy&scaled").bytes());
+    let of_box = server.get("/v3_int16.zgy/data/lod0.float32.npy?box=2:9,3");
+    assert!(of_box.bytes() == output("cat", &["--format", "npy", "--scaled", "--region", "2:9,3"], &path));
 }
 
 #[test]

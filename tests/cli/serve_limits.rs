@@ -334,7 +334,9 @@ fn no_request_breaks_the_server_or_leads_out_of_the_tree() {
     ];
     let anywhere = prop::collection::vec(name, 0..7).prop_map(|names| format!("/{}", names.join("/")));
     // boxes, and ranges, of a file that is there
-    let there = list(":").prop_map(|query| format!("/north.zgy/data/lod1.raw?box={query}"));
+    let form =
+        prop_oneof![3 => Just(""), 1 => Just("&format=sgy"), 1 => Just("&format=csv&scaled"), 1 => Just("&format=tif")];
+    let there = (list(":"), form).prop_map(|(query, form)| format!("/north.zgy/data/lod1.raw?box={query}{form}"));
     let path = prop_oneof![anywhere, there, Just("/north.zgy/data/lod1.raw".to_owned())];
     let range = prop_oneof![3 => list("-").prop_map(|list| format!("bytes={list}")), 1 => "bytes=[0-9,\\-]{0,30}", 1 => "[ -~]{0,40}", 1 => Just("bytes=0-".to_owned() + &",0-".repeat(5000))];
     let method =

@@ -1,5 +1,5 @@
-//! A box cut into chunks that follow one another in C order, so that each brick is decoded once; and the reads of chunks
-//! ahead of the writer.
+//! A box cut into chunks that follow one another in C order, so that each brick is decoded once; and the reads of a file
+//! of the box, in parts that end where chunks do, ahead of the writer.
 //!
 //! The natural chunk is a layer of bricks along the slowest axis: it holds whole bricks, each of which is decoded once.
 //! Where that takes too much memory, chunks are thinner than a brick, and the cache has to hold the bricks until the
@@ -7,15 +7,17 @@
 //! cache.
 
 use std::collections::VecDeque;
-use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::{mem, thread};
 
-use crate::array::{ReadError, ReadRequest, Reader, Selection};
+use crate::array::{ReadError, ReadRequest, Reader};
 use crate::format::{Array, FormatError};
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
+use crate::view::{Content, FileRead, SampleRequest, Step};
 use crate::volume::{Brick, Dims, Region};
 
 /// Bytes of a chunk without coded bricks, and the least of any other chunk, where the box allows it.
@@ -112,51 +114,105 @@ impl Iterator for ChunkedBox<'_> {
     }
 }
 
-/// Bytes of the chunks in flight at a time. One chunk is prefetched in any case, however large.
+/// Bytes of the parts in flight at a time. One is prefetched in any case, however large.
 const PREFETCH_BYTES: u64 = 64 << 20;
 
-/// Reads chunks and returns them in order, with some more in flight.
+/// Reads the parts of a file of a box, and returns them in order, with some more in flight.
 pub(super) struct Prefetch<'a> {
     reader: Arc<Reader>,
-    array: &'a Arc<dyn Array>,
-    chunks: Peekable<ChunkedBox<'a>>,
-    in_flight: VecDeque<(Receiver<Result<Buffer, ReadError>>, Region)>,
+    content: Content,
+    chunks: ChunkedBox<'a>,
+    /// Samples of the chunks so far, and where in the file the next part begins.
+    samples: u64,
+    at: u64,
+    /// The next part, which did not fit beside those in flight.
+    waiting: Option<Range<u64>>,
+    in_flight: VecDeque<(Receiver<Result<Buffer, ReadError>>, u64)>,
 }
 
 impl<'a> Prefetch<'a> {
-    pub(super) fn new(reader: Arc<Reader>, array: &'a Arc<dyn Array>, chunks: ChunkedBox<'a>) -> Self {
-        Self { reader, array, chunks: chunks.peekable(), in_flight: VecDeque::new() }
+    pub(super) fn new(reader: Arc<Reader>, content: Content, chunks: ChunkedBox<'a>) -> Self {
+        Self { reader, content, chunks, samples: 0, at: 0, waiting: None, in_flight: VecDeque::new() }
     }
 
-    fn bytes_of(&self, chunk: &Region) -> u64 {
-        chunk.samples() * self.array.info().dtype.size() as u64
-    }
-
-    fn failed(&self, chunk: &Region, cause: FormatError) -> ReadError {
-        ReadError { brick: self.array.info().grid.touched(chunk).start, cause }
+    /// Returns the bytes of the next part: up to the end of a chunk, and at last up to that of the file.
+    fn part(&mut self) -> Option<Range<u64>> {
+        let end = match self.chunks.next() {
+            Some(chunk) => {
+                self.samples += chunk.samples();
+                self.content.offset_of(self.samples, self.chunks.region.samples())
+            }
+            None => self.content.len(),
+        };
+        Some(mem::replace(&mut self.at, end)..end).filter(|part| !part.is_empty())
     }
 
     fn request(&mut self) {
-        while let Some(chunk) = self.chunks.peek().copied() {
-            let bytes: u64 = self.in_flight.iter().map(|(_, chunk)| self.bytes_of(chunk)).sum();
-            if bytes + self.bytes_of(&chunk) > PREFETCH_BYTES && !self.in_flight.is_empty() {
+        while let Some(part) = self.waiting.take().or_else(|| self.part()) {
+            let length = part.end - part.start;
+            let bytes: u64 = self.in_flight.iter().map(|(_, bytes)| bytes).sum();
+            if bytes + length > PREFETCH_BYTES && !self.in_flight.is_empty() {
+                self.waiting = Some(part);
                 break;
             }
             let (answer, receiver) = mpsc::channel();
-            let (array, size) = (Arc::clone(self.array), self.array.info().dtype.size());
-            match self.reader.buffers().try_take(usize::try_from(self.bytes_of(&chunk)).unwrap_or(usize::MAX)) {
-                Ok(out) => {
-                    let (selections, bulkhead) = (vec![Selection::new(&chunk, 0, size)], Bulkhead::new(0));
-                    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
-                    // the receiver is gone if an earlier chunk failed
-                    self.reader.read(request, out, move |read| drop(answer.send(read)));
-                }
-                Err(error) => drop(answer.send(Err(self.failed(&chunk, error.into())))),
-            }
-            self.in_flight.push_back((receiver, chunk));
-            self.chunks.next();
+            begin(&self.reader, &self.content, part, answer);
+            self.in_flight.push_back((receiver, length));
         }
     }
+}
+
+type Answer = Sender<Result<Buffer, ReadError>>;
+
+/// Begins to read a part of a file. The receiver of the answer is gone if an earlier part failed.
+fn begin(reader: &Arc<Reader>, content: &Content, part: Range<u64>, answer: Answer) {
+    let buffers = reader.buffers();
+    let begun = content.read(part, buffers).map_err(FormatError::from);
+    let begun = begun.and_then(|mut read| read.step(None, buffers).map(|step| (read, step)));
+    let (read, step) = match begun {
+        Ok(begun) => begun,
+        Err(cause) => return drop(answer.send(Err(failed(content, cause)))),
+    };
+    match step {
+        // samples as they are
+        Step::Read { samples, is_last: true } => {
+            let (request, out) = request(samples);
+            reader.read(request, out, move |read| drop(answer.send(read)));
+        }
+        step => {
+            let (reader, content) = (Arc::clone(reader), content.clone());
+            let finish = move || drop(answer.send(finish(&reader, &content, read, step)));
+            // without a thread there is no answer, which the receiver notices
+            let _ = thread::Builder::new().name("volfs-cat".into()).spawn(finish);
+        }
+    }
+}
+
+/// Goes on with a read until all its bytes are there.
+fn finish(reader: &Arc<Reader>, content: &Content, mut read: FileRead, mut step: Step) -> Result<Buffer, ReadError> {
+    loop {
+        let (samples, is_last) = match step {
+            Step::Done(bytes) => return Ok(bytes),
+            Step::Read { samples, is_last } => (samples, is_last),
+        };
+        let (request, mut memory) = request(samples);
+        reader.read_into(request, &mut memory)?;
+        if is_last {
+            return Ok(memory);
+        }
+        step = read.step(Some(memory), reader.buffers()).map_err(|cause| failed(content, cause))?;
+    }
+}
+
+fn request(samples: SampleRequest) -> (ReadRequest, Buffer) {
+    let SampleRequest { array, selections, memory, .. } = samples;
+    (ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file: None }, memory)
+}
+
+/// Returns an error that concerns no brick in particular.
+fn failed(content: &Content, cause: FormatError) -> ReadError {
+    let axes = content.array().map_or(1, |array| array.info().shape().len());
+    ReadError { brick: Dims::filled(axes, 0), cause }
 }
 
 impl Iterator for Prefetch<'_> {
@@ -164,11 +220,11 @@ impl Iterator for Prefetch<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.request();
-        let (answer, chunk) = self.in_flight.pop_front()?;
+        let (answer, _) = self.in_flight.pop_front()?;
         // without an answer the output must not end as if it were complete
-        let gone = |_| self.failed(&chunk, FormatError::Internal("the reader returned no answer".into()));
+        let gone = |_| failed(&self.content, FormatError::Internal("the reader returned no answer".into()));
         let read = answer.recv().map_err(gone).and_then(|read| read);
-        // the next chunks are read while this one is written
+        // the next parts are read while this one is written
         self.request();
         Some(read)
     }

@@ -9,8 +9,9 @@ mod original;
 mod survey;
 mod survey_file;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod traces;
 
 pub(crate) use original::ORIGINAL;
-pub(crate) use survey_file::SURVEY;
+pub(crate) use survey::line_axes;
+pub(crate) use survey_file::{SURVEY, of_box};

@@ -211,6 +211,12 @@ fn is_inline_first(axes: &[Axis]) -> Option<bool> {
     })
 }
 
+/// Returns the axes of inlines and of crosslines, if an array has them.
+pub(crate) fn line_axes(axes: &[Axis]) -> Option<[usize; 2]> {
+    let named = |name: &str| axes.iter().position(|axis| axis.spatial && axis.name.eq_ignore_ascii_case(name));
+    LINES.iter().find_map(|[inline, crossline]| Some([named(inline)?, named(crossline)?]))
+}
+
 /// Returns the array with this name that has one value for each trace of a level.
 fn one_for_each_trace(layer: LayerRef<'_>, name: &str, dtype: Dtype, lod: usize) -> Option<Arc<dyn Array>> {
     let shape = layer.info(lod).shape();

@@ -32,19 +32,19 @@ fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
 }
 
 pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
-    of_box(layer, 0, Region::whole(layer.info(0).shape()))
+    of_box(layer, 0, Region::whole(layer.info(0).shape())).map_err(FormatError::Unsupported)
 }
 
-/// Returns a box of a level as a SEG-Y file.
-pub(crate) fn of_box(layer: LayerRef<'_>, lod: usize, region: Region) -> Result<Content, FormatError> {
-    let survey = Survey::of_box(layer, lod, region).map_err(FormatError::Unsupported)?;
+/// Returns a box of a level as a SEG-Y file; fails with the reason why there is none.
+pub(crate) fn of_box(layer: LayerRef<'_>, lod: usize, region: Region) -> Result<Content, String> {
+    if !FORMATS.contains(&layer.open.format) {
+        return Err("it is no survey".to_owned());
+    }
+    let survey = Survey::of_box(layer, lod, region)?;
     let headers = [&headers::text_header(layer, &survey)[..], &headers::binary_header(&survey)].concat();
     let (headers, seen) = (headers.into(), Mutex::new(Seen::default()));
     Ok(Content::Computed(Arc::new(SurveyFile { survey, headers, seen })))
 }
-
-/// Traces that are wanted whole are one segment of no more bytes than this.
-const TOGETHER: u64 = 1 << 20;
 
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
@@ -80,7 +80,8 @@ impl SurveyFile {
                 return look;
             }
             let seen = seen.lock().clone();
-            let whole = trace..trace + (bytes.end - header).min(TOGETHER) / trace_bytes;
+            // all of a long read of `volfs cat` together, which decodes each brick once
+            let whole = trace..trace + (bytes.end - header) / trace_bytes;
             let whole = self.arrays().fold(whole, |whole, (which, _)| whole.start..whole.end.min(seen[which].0.end));
             if bytes.start == header && !whole.is_empty() && self.survey.samples.count > 0 {
                 return self.whole_traces(whole, header, seen);
