@@ -45,12 +45,14 @@ pub(super) fn outline(open: &OpenDataset) -> Option<Value> {
 /// Returns the name by which GDAL knows the coordinate system, or that of a plane somewhere.
 fn name_of(geometry: &Geometry) -> String {
     let text = geometry.coordinate_system.as_deref().unwrap_or_default();
-    if let Some(code) = epsg(text) {
-        return format!("urn:ogc:def:crs:EPSG::{code}");
-    }
-    let has_projection = ["PROJECTION[", "METHOD["].iter().any(|part| text.contains(part));
-    if has_projection && text.matches('[').count() == text.matches(']').count() {
-        return text.to_owned();
+    // a text that is cut off says nothing
+    if text.matches('[').count() == text.matches(']').count() {
+        if let Some(code) = epsg(text) {
+            return format!("urn:ogc:def:crs:EPSG::{code}");
+        }
+        if ["PROJECTION[", "METHOD["].iter().any(|part| text.contains(part)) {
+            return text.to_owned();
+        }
     }
     let plain = |text: &str| text.replace('"', "'");
     let unit = plain(geometry.horizontal_unit.as_deref().unwrap_or("unknown"));
