@@ -77,7 +77,7 @@ impl BoxFile {
             Form::Npy => ArrayFile::new(npy_header(dtype, &info.shape()), &array),
             Form::Tif => {
                 let reason = || (tiff::TIFF.hidden)(layer).map_or_else(String::new, |(_, reason)| reason);
-                tiff::file(&array, &ArrayInfo { dtype, ..info.clone() }).ok_or_else(reason)?
+                tiff::file(&array, &ArrayInfo { dtype, ..info.clone() }, layer.name()).ok_or_else(reason)?
             }
             Form::Raw | Form::Csv | Form::Sgy => ArrayFile::new(Vec::new(), &array),
         };

