@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
+import subprocess
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import LAYERS, Level, levels
+from conftest import LAYERS, REPOSITORY, Level, level, levels
 
 DTYPES_AS_THEY_ARE = ("uint8", "uint16")
 
@@ -134,3 +136,32 @@ def test_a_folder_of_slices_is_a_stack(mount: Path) -> None:
     folder = level.folder / "lod0.slices" / "z"
     files = [str(folder / f"{index}.png") for index in range(level.shape[0])]
     np.testing.assert_array_equal(itk.GetArrayFromImage(itk.ReadImage(files)), level.samples())
+
+
+# Paints samples as the page of volfs serve does.
+PAINT = """
+import { readFileSync, writeFileSync } from "node:fs";
+globalThis.ImageData = class { constructor(width, height) { this.data = new Uint8ClampedArray(4 * width * height); } };
+const { paint } = await import("./colours.mjs");
+const [kind, rows, columns] = process.argv.slice(2);
+const bytes = readFileSync("samples");
+const samples = new globalThis[kind](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+const size = { rows: Number(rows), columns: Number(columns), rowStep: Number(columns), columnStep: 1 };
+writeFileSync("pixels", paint(samples, size, { map: "Labels", range: [0, 1] }).data);
+"""
+
+
+@pytest.mark.parametrize("kind", ["Uint32Array", "BigUint64Array"])
+def test_the_page_has_the_colours_of_pictures(mount: Path, tmp_path: Path, kind: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    of_level = level(mount, "demo/cells/segmentation")
+    plane = of_level.samples()[48].astype("<u4" if kind == "Uint32Array" else "<u8")
+    shutil.copy(REPOSITORY / "src/serve/page/colours.js", tmp_path / "colours.mjs")
+    (tmp_path / "paint.mjs").write_text(PAINT)
+    (tmp_path / "samples").write_bytes(plane.tobytes())
+    subprocess.run(["node", "paint.mjs", kind, *map(str, plane.shape)], cwd=tmp_path, check=True)
+    pixels = np.frombuffer((tmp_path / "pixels").read_bytes(), np.uint8).reshape(*plane.shape, 4)
+    with image.open(of_level.folder / "lod0.slices/z/48.png") as picture:
+        np.testing.assert_array_equal(pixels[..., :3], np.asarray(picture.convert("RGB")))

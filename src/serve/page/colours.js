@@ -29,19 +29,51 @@ export function table(name) {
   return colours;
 }
 
-/** A colour for each id, the same in all slices; id 0 is black. */
-function colourOfId(id) {
-  if (id === 0) return pack(0, 0, 0);
-  let h = Math.imul(id ^ (id >>> 16), 0x45d9f3b);
-  h = Math.imul(h ^ (h >>> 16), 0x45d9f3b);
-  h ^= h >>> 16;
-  const hue = ((h >>> 0) % 360) / 60;
-  const value = 150 + ((h >>> 9) & 0x5f);
-  const low = (h >>> 16) & 0x3f;
-  const middle = low + (value - low) * (1 - Math.abs((hue % 2) - 1));
-  const [r, g, b] = [[value, middle, low], [middle, value, low], [low, value, middle],
-    [low, middle, value], [middle, low, value], [value, low, middle]][Math.floor(hue) % 6];
-  return pack(r, g, b);
+/** The colours of labels: those of the pictures (palettes.rs), of which 0 is black and 254 are for ids. */
+const LABEL_COLOURS = Uint32Array.from({ length: 255 }, (_, number) => {
+  const hue = (number * 0.618033988749895) % 1;
+  const [saturation, brightness] = [[0.85, 0.5, 0.68][number % 3], [1, 0.62, 0.82, 0.94][number % 4]];
+  return pack(...[0, 2, 4].map((ofChannel) => {
+    const distance = ((hue * 6 - ofChannel + 9) % 6) - 3;
+    const share = Math.min(Math.max(2 - Math.abs(distance), 0), 1);
+    return Math.round(brightness * (1 - saturation * (1 - share)) * 255);
+  }));
+});
+LABEL_COLOURS[0] = pack(0, 0, 0);
+
+/** The upper half of a product of two words of 64 bits, modulo 2^64, each given by its halves. The lower half is easy. */
+function upperOfProduct(high, low, otherHigh, otherLow) {
+  const a = low >>> 16, b = low & 0xffff, c = otherLow >>> 16, d = otherLow & 0xffff;
+  const middle = b * c + ((b * d) / 65536 >>> 0);
+  const carried = a * c + Math.floor((a * d + middle) / 65536);
+  return (carried + Math.imul(high, otherLow) + Math.imul(low, otherHigh)) >>> 0;
+}
+
+/** The number of an id's colour, from the halves of its 64 bits: the same as in the pictures (palettes.rs). */
+export function numberOfLabel(high, low) {
+  if (high === 0 && low === 0) return 0;
+  const folded = (low ^ high) >>> 0;
+  const upper = upperOfProduct(high, folded, 0x9e3779b9, 0x7f4a7c15), lower = Math.imul(folded, 0x7f4a7c15);
+  const mixed = (lower ^ ((upper << 3) | (lower >>> 29))) >>> 0;
+  return 1 + ((upperOfProduct(upper ^ (upper >>> 29), mixed, 0xbf58476d, 0x1ce4e5b9) >>> 1) % 254);
+}
+
+/** Returns what gives the colour of the sample at a place. Neighbours mostly have the same id. */
+function painter(samples) {
+  const halves = samples.BYTES_PER_ELEMENT === 8 ? new Uint32Array(samples.buffer, samples.byteOffset) : null;
+  // the bits of a sample, without its sign
+  const mask = samples.BYTES_PER_ELEMENT === 4 ? -1 : (1 << (8 * samples.BYTES_PER_ELEMENT)) - 1;
+  let lastHigh = 0, lastLow = 0, colour = LABEL_COLOURS[0];
+  return (from) => {
+    const low = halves ? halves[2 * from] : (samples[from] & mask) >>> 0;
+    const high = halves ? halves[2 * from + 1] : 0;
+    if (low !== lastLow || high !== lastHigh) {
+      lastHigh = high;
+      lastLow = low;
+      colour = LABEL_COLOURS[numberOfLabel(high, low)];
+    }
+    return colour;
+  };
 }
 
 /**
@@ -53,6 +85,7 @@ export function paint(samples, { rows, columns, rowStep, columnStep }, { map, ra
   const pixels = new Uint32Array(image.data.buffer);
   const colours = table(map);
   const isBig = samples instanceof BigInt64Array || samples instanceof BigUint64Array;
+  const colourOfLabel = map === LABELS ? painter(samples) : null;
   const factor = high > low ? 255.999 / (high - low) : 0;
   let at = 0;
   for (let row = 0; row < rows; row++) {
@@ -62,10 +95,12 @@ export function paint(samples, { rows, columns, rowStep, columnStep }, { map, ra
         pixels[at] = pack(samples[from], samples[from + 1], samples[from + 2]);
         continue;
       }
-      const value = isBig ? Number(map === LABELS ? BigInt.asUintN(32, samples[from]) : samples[from]) : samples[from];
-      if (map === LABELS) {
-        pixels[at] = colourOfId(value | 0);
-      } else if (value !== value || value === missing) {
+      if (colourOfLabel) {
+        pixels[at] = colourOfLabel(from);
+        continue;
+      }
+      const value = isBig ? Number(samples[from]) : samples[from];
+      if (value !== value || value === missing) {
         pixels[at] = MISSING;
       } else {
         const index = (value - low) * factor;

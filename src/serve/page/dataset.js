@@ -36,7 +36,10 @@ function describe(dataset, finest) {
   const spatial = axes <= 3 ? finest.shape.map((_, n) => n) : isImage ? [0, 1, 2] : [axes - 3, axes - 2, axes - 1];
   const isSeismic = dataset.geometry !== null || VERTICAL.includes((last.name ?? "").toLowerCase());
   const rgb = isImage && finest.shape[3] === 3 && finest.dtype === "uint8";
-  const isLabels = finest.wkw?.category === "segmentation" || /64$/.test(finest.dtype) && finest.dtype !== "float64";
+  // as in the pictures (plane.rs)
+  const category = finest.wkw?.category;
+  const isLabels = !isImage && (category ? category === "segmentation" && !/^float/.test(finest.dtype)
+    : /^uint(32|64)$/.test(finest.dtype) && finest.value_range === null);
   const stored = finest.value_range?.map((value) => (value - (finest.offset ?? 0)) / (finest.scale ?? 1));
   return { spatial, isSeismic, rgb, isLabels, missing: finest.no_value, stored };
 }
