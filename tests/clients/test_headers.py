@@ -1,4 +1,4 @@
-"""Text headers that name lodN.raw: NRRD (pynrrd, SimpleITK) and MetaImage (SimpleITK, whole and in regions)."""
+"""Text headers that name lodN.raw: NRRD (pynrrd, SimpleITK) and MetaImage (SimpleITK, whole and in regions; VTK)."""
 
 from __future__ import annotations
 
@@ -63,3 +63,29 @@ def test_both_headers_give_the_same_positions(mount: Path, layer: str) -> None:
             image = itk.ReadImage(str(of_level.file(suffix)))
             np.testing.assert_allclose(image.GetOrigin(), [axis["first"] for axis in axes])
             np.testing.assert_allclose(image.GetSpacing(), [axis["step"] for axis in axes])
+
+
+@pytest.mark.parametrize("layer", [*SURVEYS, "demo/cells/color"])
+def test_vtk_has_the_positions_of_itk_once_its_matrix_is_transposed(mount: Path, layer: str) -> None:
+    vtk = pytest.importorskip("vtk")
+    itk = pytest.importorskip("SimpleITK")
+    of_level = levels(mount, layer)[-1]
+    file = str(of_level.file(".mhd"))
+    reader = vtk.vtkMetaImageReader()
+    reader.SetFileName(file)
+    # what docs/your-program.md says to type in ParaView
+    mended = vtk.vtkProgrammableFilter()
+    mended.SetInputConnection(reader.GetOutputPort())
+
+    def script() -> None:
+        survey = mended.GetOutput()
+        survey.ShallowCopy(mended.GetInput())
+        element = survey.GetDirectionMatrix().GetElement
+        survey.SetDirectionMatrix([element(row, column) for column in range(3) for row in range(3)])
+
+    mended.SetExecuteMethod(script)
+    mended.Update()
+    last = [extent - 1 for extent in of_level.shape[::-1]]
+    point = [0.0, 0.0, 0.0]
+    mended.GetOutput().TransformIndexToPhysicalPoint(last, point)
+    np.testing.assert_allclose(point, itk.ReadImage(file).TransformIndexToPhysicalPoint(last), rtol=1e-9)
