@@ -38,8 +38,8 @@ LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
     "files in src": 240,
-    # 37,300 before SEG-Y had gathers, boxes and marks of missing traces
-    "lines of code in src": 38_000,
+    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML
+    "lines of code in src": 38_100,
     "public items": 40,
     "crates in a default build": 190,
     "words of documentation": 27_000,

@@ -57,6 +57,7 @@ LISTED = {
     ("releasing.md", "git push"): "publishes",
     ("serve.md", "listen 443"): "configures nginx, and needs a certificate",
     ("serve.md", "podman run"): "needs a container engine and an image",
+    ("your-program.md", "survey.ShallowCopy"): "runs in ParaView; tests/clients/test_headers.py does the same in VTK",
     ("troubleshooting.md", "its ZFP stream ends"): "a log line of a file that is damaged in one way of many",
     ("your-program.md", "napari.run()"): "opens a window",
 }

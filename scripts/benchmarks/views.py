@@ -29,7 +29,7 @@ NATIVE = {"openzgy": "OpenZGY", "openvds": "openvds", "wkw": "wkw"}
 # edges of boxes, and how many a round reads
 BOXES = {64: 24, 128: 12}
 # the samples of LOD 0 as a Zarr array, from the folder of a layer on
-IMAGE = "../{}.ome.zarr/lod0/image"
+IMAGE = "../{}.ome.zarr/0"
 
 
 def read_folder(folder):

@@ -94,7 +94,7 @@ def main() -> None:
         try:
             address = server.stdout.readline().split("http://")[1].strip().rstrip("/")
             get = lambda path: urllib.request.urlopen(f"http://{address}{path}").read()
-            top = f"/{Path(file).name}/data.ome.zarr/lod0/image"
+            top = f"/{Path(file).name}/data.ome.zarr/0"
             about = json.loads(get(f"{top}/zarr.json"))
             chunk = about["chunk_grid"]["configuration"]["chunk_shape"]
             counts = [-(-n // c) for n, c in zip(about["shape"], chunk)]

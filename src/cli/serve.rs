@@ -126,7 +126,7 @@ Example:
   xdg-open http://127.0.0.1:8080/
   curl -O http://127.0.0.1:8080/north.zgy/data/lod0.npy
   curl --unix-socket ~/run/volfs.sock http://localhost/      (with --listen unix:$HOME/run/volfs.sock)
-  python3 -c 'import zarr; print(zarr.open(\"http://127.0.0.1:8080/north.zgy/data.ome.zarr\").tree())'";
+  python3 -c 'import zarr; print(zarr.open(\"http://127.0.0.1:8080/north.zgy/data.zarr\").tree())'";
 
 pub(super) fn run(args: ServeArgs) -> Result<(), CliError> {
     limit_arenas();

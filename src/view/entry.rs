@@ -13,6 +13,8 @@ const MAX_NODES: u64 = 1 << 34;
 pub(crate) struct Entry {
     pub(super) name: String,
     pub(super) kind: Kind,
+    /// Whether it is found by its name alone, and in no listing: a copy of the folder does without it.
+    pub(super) is_unlisted: bool,
 }
 
 pub(crate) enum Kind {
@@ -69,15 +71,24 @@ impl Grid {
 }
 
 impl Entry {
+    pub(super) fn new(name: impl Into<String>, kind: Kind) -> Self {
+        Self { name: name.into(), kind, is_unlisted: false }
+    }
+
     pub(crate) fn file(
         name: impl Into<String>,
         content: impl Fn(LayerRef<'_>) -> Result<Content, FormatError> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), kind: Kind::File(File::new(content)) }
+        Self::new(name, Kind::File(File::new(content)))
     }
 
     pub(crate) fn dir(name: impl Into<String>, entries: Vec<Self>) -> Self {
-        Self { name: name.into(), kind: Kind::Dir(entries) }
+        Self::new(name, Kind::Dir(entries))
+    }
+
+    /// Leaves the entry out of listings.
+    pub(super) fn unlisted(self) -> Self {
+        Self { is_unlisted: true, ..self }
     }
 
     /// Declares `count` files along each axis.
@@ -88,7 +99,7 @@ impl Entry {
         content: impl Fn(LayerRef<'_>, &Dims) -> Result<Content, FormatError> + Send + Sync + 'static,
     ) -> Self {
         let content = Box::new(content);
-        Self { name: name.into(), kind: Kind::Grid(Grid { count, suffix, content, is_absent: None }) }
+        Self::new(name, Kind::Grid(Grid { count, suffix, content, is_absent: None }))
     }
 }
 
@@ -132,7 +143,7 @@ pub(crate) fn files_of_level(layer: LayerRef<'_>, lod: usize) -> Vec<String> {
     let beginning = format!("lod{lod}.");
     let mut files = Vec::new();
     for view in layer.views.iter().filter(|view| view.beside_layer.is_none()) {
-        for Entry { name, kind } in (view.entries)(layer) {
+        for Entry { name, kind, .. } in (view.entries)(layer) {
             match (name.starts_with(&beginning), kind) {
                 (true, Kind::File(_)) => files.push(name),
                 (true, _) => files.push(name + "/"),

@@ -23,7 +23,7 @@ pub(crate) const JSON: View = View::new(None, |layer| {
         let content = File::new(move |layer| Ok(text(&level(layer, lod)?).into()));
         // counting the bricks reads the index tables
         let kind = Kind::File(File { may_block: true, ..content });
-        Entry { name: format!("lod{lod}.json"), kind }
+        Entry::new(format!("lod{lod}.json"), kind)
     };
     (0..layer.levels().len()).map(file).collect()
 });

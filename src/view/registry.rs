@@ -20,6 +20,7 @@ pub(crate) fn registry() -> &'static [View] {
         picture::SLICES,
         picture::PREVIEW,
         zarr::OME_ZARR,
+        zarr::TREE,
     ]
 }
 
@@ -36,7 +37,7 @@ pub(crate) const VIEW_NAMES: [(&str, &str); 12] = [
     ("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
     ("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
     ("preview", "preview.png: the middle slices of a layer as one picture"),
-    ("zarr", "LAYER.ome.zarr: all levels as OME-Zarr (xarray, dask, napari)"),
+    ("zarr", "LAYER.ome.zarr, LAYER.zarr: all levels as OME-Zarr (napari, dask) and with positions (xarray)"),
 ];
 
 const RAW: &str = "raw";
@@ -152,7 +153,7 @@ mod registry_tests {
         assert!(hidden(&[4, 5, 6], &[2; 3], Dtype::UInt8).is_empty());
         assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Int8), ["lod0.hdr"]);
         assert_eq!(hidden(&[3; 6], &[2; 6], Dtype::UInt8), ["lod0.hdr", "tiff", "lod0.slices", "preview.png"]);
-        assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr"]);
+        assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr", "a.zarr"]);
         assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.slices"]);
     }
 

@@ -71,6 +71,7 @@ struct Node {
     /// One past the last node in it.
     end: usize,
     layer: Option<usize>,
+    is_unlisted: bool,
     /// The entries of a folder are nodes.
     kind: Kind,
 }
@@ -113,7 +114,7 @@ impl Tree {
         let error = File { is_there: |_| false, ..File::new(|_| Ok(String::new().into())) };
         let outline = File { is_there: |layer| outline(layer.open).is_some(), ..File::new(outline_text) };
         let own = [(DATASET_JSON, description), (ERROR_TXT, error), (OUTLINE, outline)];
-        let own = own.map(|(name, file)| Entry { name: name.to_owned(), kind: Kind::File(file) });
+        let own = own.map(|(name, file)| Entry::new(name, Kind::File(file)));
         tree.add(Entry::dir("", own.into()), 0, None);
         let mut taken = taken_names();
         for (layer, name) in layer_names(open, &mut taken).into_iter().enumerate() {
@@ -138,12 +139,12 @@ impl Tree {
         tree
     }
 
-    fn add(&mut self, Entry { name, mut kind }: Entry, parent: usize, layer: Option<usize>) {
+    fn add(&mut self, Entry { name, mut kind, is_unlisted }: Entry, parent: usize, layer: Option<usize>) {
         let after = |last: &Node| last.first.saturating_add(last.kind.nodes().unwrap_or(u64::MAX));
         let first = self.nodes.last().map_or(0, after);
         let at = self.nodes.len();
         let below = if let Kind::Dir(entries) = &mut kind { std::mem::take(entries) } else { Vec::new() };
-        self.nodes.push(Node { first, name, parent, end: at + 1, layer, kind });
+        self.nodes.push(Node { first, name, parent, end: at + 1, layer, is_unlisted, kind });
         for entry in below {
             self.add(entry, at, layer);
         }
@@ -244,7 +245,8 @@ impl Tree {
         for (item, position) in self.entries(folder, from).zip(from..) {
             // one that cannot be looked for is there: reading it says what is wrong
             let is_there = self.is_there(open, item, Blocking::Yes).unwrap_or(true);
-            if is_there && !add(item, position + 1) {
+            let is_listed = item.depth > 0 || !self.node(item).is_unlisted;
+            if is_there && is_listed && !add(item, position + 1) {
                 return;
             }
         }
@@ -426,6 +428,7 @@ mod tests {
             ("data/lod0.npy", "Amplitude/lod0.npy"),
             ("DATA/lod0.by-sample.npy", "Amplitude/lod0.by-Sample.npy"),
             ("data.ome.zarr/lod0", "Amplitude.ome.zarr/lod0"),
+            ("data.zarr/lod0", "Amplitude.zarr/lod0"),
         ] {
             assert_eq!(found(&open, typed).as_deref(), Some(path), "{typed}");
         }
@@ -437,7 +440,7 @@ mod tests {
             "Dataset.json",
             "ERROR.txt",
             "Amplitude.OME.zarr",
-            "data.zarr",
+            "data.ZARR",
             "data.txt",
             "data~2",
             "Amplitude/LOD0.raw",

@@ -66,7 +66,7 @@ fn layers_and_axes_are_found_by_names_that_are_not_listed() {
     for (typed, listed) in [
         ("south.vds/data/lod1.raw", "south.vds/Amplitude/lod1.raw"),
         ("south.vds/amplitude/lod1.by-sample.npy", "south.vds/Amplitude/lod1.by-Sample.npy"),
-        ("south.vds/data.ome.zarr/lod1/sample/c/0", "south.vds/Amplitude.ome.zarr/lod1/Sample/c/0"),
+        ("south.vds/data.zarr/lod1/sample/c/0", "south.vds/Amplitude.zarr/lod1/Sample/c/0"),
         ("cells/data/lod1.raw?box=3", "cells/color/lod1.raw?box=3"),
     ] {
         let (other, own) = (server.get(&format!("/{typed}")), server.get(&format!("/{listed}")));

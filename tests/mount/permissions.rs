@@ -149,7 +149,8 @@ fn users_read_the_files_that_they_read_in_the_source() {
         "/data/lod0.float32.npy",
         "/data/preview.png",
         "/data.ome.zarr/zarr.json",
-        "/data.ome.zarr/lod0/zarr.json",
+        "/data.ome.zarr/0/zarr.json",
+        "/data.zarr/lod0/zarr.json",
     ];
     for file in files {
         let shown: Vec<String> = inside.iter().map(|name| format!("{file}{name}")).collect();

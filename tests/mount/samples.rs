@@ -151,8 +151,8 @@ fn parts_of_every_kind_of_file_are_those_of_the_whole() {
         "data/lod0.slices/inline/127.png",
         "data/lod0.slices/crossline/0.png",
         "data/lod0.slices/sample/77.png",
-        "data.ome.zarr/lod0/image/c/1/1/2",
-        "data.ome.zarr/lod1/image/c/0/0/0",
+        "data.ome.zarr/0/c/1/1/2",
+        "data.zarr/lod1/image/c/0/0/0",
     ] {
         let path = mount.path("north.zgy").join(name);
         // parts are read first, so that the file is not read from its front

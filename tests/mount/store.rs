@@ -396,7 +396,7 @@ pub fn raw_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn collect(top: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
             let path = entry.unwrap().path();
-            if path.is_dir() && !path.to_string_lossy().ends_with(".ome.zarr") {
+            if path.is_dir() && !path.to_string_lossy().ends_with(".zarr") {
                 collect(top, &path, found);
             } else if path.extension().is_some_and(|extension| extension == "raw") {
                 let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -63,6 +63,7 @@ fn layers_and_axes_are_found_by_names_that_are_not_listed() {
         ("south.vds/data.ome.zarr/lod0/image", "south.vds/Amplitude.ome.zarr/lod0/image"),
         ("cells/data/lod0.by-X.npy", "cells/color/lod0.by-x.npy"),
         ("cells/Segmentation.ome.zarr", "cells/segmentation.ome.zarr"),
+        ("south.vds/data.zarr/lod0/image", "south.vds/Amplitude.zarr/lod0/image"),
         ("north.zgy/DATA", "north.zgy/data"),
     ] {
         // first as it is typed, and as it is listed; then both are known
@@ -75,9 +76,11 @@ fn layers_and_axes_are_found_by_names_that_are_not_listed() {
         assert!(!is_file || fs::read(&path).unwrap() == fs::read(mount.path(listed)).unwrap(), "{typed}");
     }
     let listed = names(mount.path("south.vds"));
-    assert!(listed.contains("Amplitude") && listed.is_disjoint(&set(["data", "AMPLITUDE", "data.ome.zarr"])));
+    assert!(
+        listed.contains("Amplitude") && listed.is_disjoint(&set(["data", "AMPLITUDE", "data.ome.zarr", "data.zarr"]))
+    );
     assert!(!names(mount.path("south.vds/data")).contains("lod0.by-sample.npy"));
-    for none in ["cells/colour", "cells/DATASET.JSON", "south.vds/data/LOD0.raw", "south.vds/Data.zarr", "South.vds"] {
+    for none in ["cells/colour", "cells/DATASET.JSON", "south.vds/data/LOD0.raw", "south.vds/Data.ZARR", "South.vds"] {
         assert_eq!(inode(none), None, "{none}");
     }
 }
@@ -221,7 +224,8 @@ fn a_dataset_is_a_folder_with_its_views() {
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.point()), set([".volfs", "v3_float32.zgy", "v3_int16.zgy"]));
     assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
-    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "data.ome.zarr", "dataset.json", "outline.geojson"]));
+    let listed = set(["data", "data.ome.zarr", "data.zarr", "dataset.json", "outline.geojson"]);
+    assert_eq!(names(mount.path("v3_int16.zgy")), listed);
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };

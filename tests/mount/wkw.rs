@@ -181,9 +181,11 @@ fn folders_are_recognised_by_their_contents() {
     copy_all(&test_data("wkw/annotation"), &source.path().join("more/annotation"));
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.path("more")), set(["annotation", "bare"]), "one of them is a folder of layers");
-    let bare = set(["color", "color.ome.zarr", "dataset.json", "segmentation", "segmentation.ome.zarr"]);
+    let layers =
+        ["color", "segmentation"].iter().flat_map(|layer| ["", ".ome.zarr", ".zarr"].map(|of| format!("{layer}{of}")));
+    let bare = layers.chain(["dataset.json".to_owned()]).collect();
     assert_eq!(names(mount.path("more/bare")), bare);
-    assert_eq!(names(mount.path("more/annotation")), set(["data", "data.ome.zarr", "dataset.json"]));
+    assert_eq!(names(mount.path("more/annotation")), set(["data", "data.ome.zarr", "data.zarr", "dataset.json"]));
     drop(mount);
     // one dataset is shown as if its folder held nothing else
     let Some(mount) = Mount::of(source.path().join("bare")) else { return };

@@ -1,4 +1,4 @@
-//! `LAYER.ome.zarr`: chunk files, read by hand, against `lodN.raw`. tests/clients/test_zarr.py reads them with real clients.
+//! `LAYER.ome.zarr` and `LAYER.zarr`: chunk files, read by hand, against `lodN.raw`. tests/clients/test_zarr.py reads them with real clients.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -29,8 +29,8 @@ struct ZarrArray {
     metadata: Value,
     shape: Vec<u64>,
     chunk: Vec<u64>,
-    /// The axis of the Zarr array at each position of the stored order.
-    stored: Vec<usize>,
+    /// The axis of the Zarr array at each position of the order of lodN.raw: channels are first here, and last there.
+    of_raw: Vec<usize>,
     size: usize,
 }
 
@@ -38,19 +38,18 @@ impl ZarrArray {
     fn open(folder: PathBuf) -> Self {
         let metadata = json(folder.join("zarr.json"));
         let (shape, codecs) = (numbers(&metadata["shape"]), metadata["codecs"].as_array().unwrap());
+        assert_eq!((codecs.len(), &codecs[0]["name"]), (1, &"bytes".into()), "viewers in browsers know no transpose");
         let chunk = numbers(&metadata["chunk_grid"]["configuration"]["chunk_shape"]);
-        let stored = match codecs.iter().find(|codec| codec["name"] == "transpose") {
-            Some(codec) => numbers(&codec["configuration"]["order"]).iter().map(|axis| *axis as usize).collect(),
-            None => (0..shape.len()).collect(),
-        };
+        let mut of_raw: Vec<usize> = (0..shape.len()).collect();
+        of_raw.rotate_left(usize::from(metadata["dimension_names"][0] == "c"));
         let bits = metadata["data_type"].as_str().unwrap().trim_start_matches(|c: char| c.is_alphabetic());
         let size = bits.parse::<usize>().unwrap() / 8;
-        Self { folder, metadata, shape, chunk, stored, size }
+        Self { folder, metadata, shape, chunk, of_raw, size }
     }
 
-    /// Numbers for the array's axes, in the order in which samples are stored.
-    fn in_stored_order(&self, dims: &[u64]) -> Vec<u64> {
-        self.stored.iter().map(|axis| dims[*axis]).collect()
+    /// Numbers for the array's axes, in the order of lodN.raw.
+    fn in_order_of_raw(&self, dims: &[u64]) -> Vec<u64> {
+        self.of_raw.iter().map(|axis| dims[*axis]).collect()
     }
 
     /// The sample that stands where there is no chunk.
@@ -72,34 +71,27 @@ impl ZarrArray {
         at.iter().fold(self.folder.join("c"), |path, n| path.join(n.to_string()))
     }
 
-    /// The bytes of a chunk: of each sample in C order of the stored chunk what `raw` has, and zeros beyond the array.
+    /// What `raw` has of each sample of a chunk in C order; `None` beyond the array.
+    fn samples<'a>(&self, at: &[u64], raw: &'a [u8]) -> impl Iterator<Item = Option<&'a [u8]>> {
+        let of_raw = self.in_order_of_raw(&self.shape);
+        (0..product(&self.chunk)).map(move |n| {
+            let within = index_of(&self.chunk, n);
+            let sample = (0..at.len()).map(|a| at[a] * self.chunk[a] + within[a]).collect::<Vec<_>>();
+            let is_there = (0..at.len()).all(|a| sample[a] < self.shape[a]);
+            let from = linear_of(&of_raw, &self.in_order_of_raw(&sample)) as usize * self.size;
+            is_there.then(|| &raw[from..from + self.size])
+        })
+    }
+
+    /// The bytes of a chunk, with zeros beyond the array.
     fn expected(&self, at: &[u64], raw: &[u8]) -> Vec<u8> {
-        let (chunk, shape) = (self.in_stored_order(&self.chunk), self.in_stored_order(&self.shape));
-        let at = self.in_stored_order(at);
-        let mut bytes = Vec::new();
-        for n in 0..product(&chunk) {
-            let within = index_of(&chunk, n);
-            let sample = (0..at.len()).map(|a| at[a] * chunk[a] + within[a]).collect::<Vec<_>>();
-            if (0..at.len()).all(|a| sample[a] < shape[a]) {
-                let from = linear_of(&shape, &sample) as usize * self.size;
-                bytes.extend(&raw[from..from + self.size]);
-            } else {
-                bytes.extend(vec![0; self.size]);
-            }
-        }
-        bytes
+        self.samples(at, raw).flat_map(|sample| sample.map_or_else(|| vec![0; self.size], <[u8]>::to_vec)).collect()
     }
 
     /// Whether all samples of the array in a chunk are the fill value.
     fn is_filled(&self, at: &[u64], raw: &[u8]) -> bool {
-        let (shape, fill) = (self.in_stored_order(&self.shape), self.fill());
-        let (start, chunk) = (self.in_stored_order(at), self.in_stored_order(&self.chunk));
-        (0..product(&chunk)).all(|n| {
-            let within = index_of(&chunk, n);
-            let sample = (0..start.len()).map(|a| start[a] * chunk[a] + within[a]).collect::<Vec<_>>();
-            let from = linear_of(&shape, &sample) as usize * self.size;
-            (0..shape.len()).any(|a| sample[a] >= shape[a]) || raw[from..from + self.size] == fill
-        })
+        let fill = self.fill();
+        self.samples(at, raw).flatten().all(|sample| sample == fill)
     }
 }
 
@@ -108,8 +100,9 @@ impl ZarrArray {
 fn check_layer(folder: &Path) -> (u64, u64) {
     let zarr = PathBuf::from(format!("{}.ome.zarr", folder.display()));
     let (mut chunks, mut absent) = (0, 0);
-    for lod in (0..).take_while(|lod| zarr.join(format!("lod{lod}")).exists()) {
-        let array = ZarrArray::open(zarr.join(format!("lod{lod}/image")));
+    for lod in (0..).take_while(|lod| zarr.join(lod.to_string()).exists()) {
+        let array = ZarrArray::open(zarr.join(lod.to_string()));
+        assert_eq!(array.chunk, ZarrArray::open(zarr.join("0")).chunk, "all levels have chunks of one shape");
         let raw = fs::read(folder.join(format!("lod{lod}.raw"))).unwrap();
         let (count, axes) = (array.count(), array.shape.len());
         for number in 0..product(&count) {
@@ -163,13 +156,13 @@ fn chunks_of_the_fill_value_are_absent() {
     // what was never written is not zero there
     let (chunks, absent) = check_layer(&mount.path("v3_never_written.zgy/data"));
     assert_eq!((chunks, absent), (3, 3));
-    assert_eq!(json(mount.path("v3_never_written.zgy/data.ome.zarr/lod0/image/zarr.json"))["fill_value"], -32);
+    assert_eq!(json(mount.path("v3_never_written.zgy/data.ome.zarr/0/zarr.json"))["fill_value"], -32);
 }
 
 #[test]
 fn a_chunk_decodes_its_own_bricks() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
-    let array = ZarrArray::open(mount.path("north.zgy/data.ome.zarr/lod0/image"));
+    let array = ZarrArray::open(mount.path("north.zgy/data.ome.zarr/0"));
     let described = json(mount.data("north.zgy", "lod0.json"));
     assert_eq!((&array.chunk, &described["codec"]), (&vec![64, 64, 64], &Value::from("zfp")));
     fs::read(array.path(&[0, 0, 1])).unwrap();
@@ -179,7 +172,7 @@ fn a_chunk_decodes_its_own_bricks() {
 #[test]
 fn a_damaged_brick_is_an_error_of_the_reads_that_touch_it() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
-    let array = ZarrArray::open(mount.path("bad_entry_past_end.zgy/data.ome.zarr/lod0/image"));
+    let array = ZarrArray::open(mount.path("bad_entry_past_end.zgy/data.zarr/lod0/image"));
     assert_eq!(array.chunk, array.shape, "the chunk has the bytes of lod0.raw");
     let path = array.path(&[0, 0, 0]);
     assert!(is_eio(&fs::read(&path).unwrap_err()));
@@ -201,14 +194,27 @@ fn a_damaged_brick_is_an_error_of_the_reads_that_touch_it() {
 fn groups_have_their_arrays_and_nothing_else() {
     let source = source_with(&["v3_int16.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
-    let root = mount.path("v3_int16.zgy/data.ome.zarr");
+    let image = mount.path("v3_int16.zgy/data.ome.zarr");
+    assert_eq!(names(&image), set(["zarr.json", "0", "1", "2"]));
+    assert_eq!(names(image.join("1")), set(["zarr.json", "c"]));
+    for name in
+        ["3", "00", "+1", ".zgroup", ".zattrs", "labels", "lod3", "0/x", "0/c/01", "0/0", "0/c/9", "0/c/0/0/0/0"]
+    {
+        assert!(fs::symlink_metadata(image.join(name)).is_err(), "{name}");
+    }
+    // the levels with their positions are found here too, and not listed: a copy of the image does without them
+    let root = mount.path("v3_int16.zgy/data.zarr");
+    for name in ["lod1/zarr.json", "lod1/image/zarr.json", "lod1/image/c/0/0/0", "lod1/sample/c/0"] {
+        assert!(fs::read(image.join(name)).unwrap() == fs::read(root.join(name)).unwrap(), "{name}");
+    }
+    assert!(fs::read(image.join("1/c/0/0/0")).unwrap() == fs::read(root.join("lod1/image/c/0/0/0")).unwrap());
     assert_eq!(names(&root), set(["zarr.json", "lod0", "lod1", "lod2"]));
     assert_eq!(names(root.join("lod1")), set(["zarr.json", "image", "inline", "crossline", "sample"]));
     assert_eq!(names(root.join("lod1/image")), set(["zarr.json", "c"]));
     assert_eq!(names(root.join("lod1/sample")), set(["zarr.json", "c"]));
     assert_eq!(names(root.join("lod1/sample/c")), set(["0"]));
     let unknown =
-        ["lod3", "lod00", "lod+1", ".zgroup", ".zattrs", "labels", "lod0/x", "lod0/image/c/01", "lod0/image/0"];
+        ["0", "lod3", "lod00", "lod+1", ".zgroup", ".zattrs", "labels", "lod0/x", "lod0/image/c/01", "lod0/image/0"];
     for name in unknown.iter().chain(&["lod0/image/c/9", "lod0/image/c/-1", "lod0/image/c/0/0/0/0", "lod0/sample/c/1"])
     {
         assert!(fs::symlink_metadata(root.join(name)).is_err(), "{name}");
@@ -228,9 +234,12 @@ fn a_segmentation_is_a_label_of_itself() {
         [&image, &label].map(|folder| json(folder.join("zarr.json"))["attributes"]["ome"].clone());
     assert_eq!(of_label["multiscales"], of_image["multiscales"]);
     assert_eq!(of_label["image-label"]["source"]["image"], "../../");
+    // as in the pictures: id 0 has no colour, and the others have theirs
+    let colours = of_label["image-label"]["colors"].as_array().unwrap();
+    assert_eq!((colours.len(), &colours[0]), (1101, &json!({"label-value": 0, "rgba": [0, 0, 0, 0]})));
     let mut entries = names(&image);
     assert!(entries.remove("labels"));
     assert_eq!(names(&label), entries);
-    let chunk = "lod0/image/c/0/0/0";
+    let chunk = "0/c/0/0/0";
     assert!(fs::read(image.join(chunk)).unwrap() == fs::read(label.join(chunk)).unwrap());
 }

@@ -16,7 +16,7 @@ export function snippets({ folder, layer, lod, region, dtype, shape, hasZarr, za
   ];
   if (hasZarr) {
     list.push(
-      ["Zarr over HTTP", `zarr.open_group(${quote(zarr)}, mode="r")["lod${lod}/image"]`],
+      ["Zarr over HTTP", `zarr.open_group(${quote(zarr)}, mode="r")["${lod}"]`],
       ["xarray over HTTP", `xr.open_zarr(${quote(`${zarr}/lod${lod}`)})["image"]`],
     );
   }

@@ -17,7 +17,7 @@ export function bytes(count) {
 export async function layersOf(folder) {
   const [dataset, listing] = await Promise.all([getJson(`${folder}dataset.json`), getJson(folder)]);
   const folders = listing.entries.filter((entry) => entry.kind === "folder");
-  const isZarr = (entry) => entry.name.endsWith(".ome.zarr");
+  const isZarr = (entry) => entry.name.endsWith(".zarr");
   const shown = dataset.layers.filter((layer) => !layer.reason);
   const places = folders.filter((entry) => !isZarr(entry));
   const layers = shown.slice(0, places.length).map((layer, n) => {

@@ -7,5 +7,6 @@ mod png;
 mod preview;
 mod slices;
 
+pub(crate) use palettes::{labels as label_palette, of_label as number_of_label};
 pub(crate) use preview::PREVIEW;
 pub(crate) use slices::SLICES;

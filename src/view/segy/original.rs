@@ -19,7 +19,7 @@ pub(crate) const ORIGINAL: View = View { hidden, ..View::new(Some("segy"), entri
 fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
     let is_there = |layer: LayerRef<'_>| matches!(known(layer), Some(Ok(())));
     let file = || File { may_block: true, is_there, ..File::new(content) };
-    let entry = || Entry { name: NAME.to_owned(), kind: Kind::File(file()) };
+    let entry = || Entry::new(NAME, Kind::File(file()));
     matches!(Original::of(layer), Some(Ok(_))).then(entry).into_iter().collect()
 }
 

@@ -6,7 +6,7 @@ use crate::view::names::{NAME_MAX, axis_names, file_name, unique};
 use crate::view::{LayerRef, headers};
 use crate::volume::{ArrayInfo, Element};
 
-/// The name of the folder of a level's samples; those of positions have the names of their axes.
+/// The name of the folder of a level's samples beside its positions; those of positions have the names of their axes.
 pub(super) const IMAGE: &str = "image";
 /// The name of the metadata of groups and arrays.
 pub(super) const METADATA: &str = "zarr.json";
@@ -30,8 +30,9 @@ pub(super) fn is_image(info: &ArrayInfo) -> bool {
     spatial.len() == 3 && spatial.iter().all(|a| a.spatial) && others.len() < 2 && others.iter().all(|a| !a.spatial)
 }
 
-pub(super) fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
-    ChunkGrid::of(info, is_image(info) && info.axes.len() == 4)
+pub(super) fn chunk_grid(layer: LayerRef<'_>, lod: usize) -> ChunkGrid {
+    let info = layer.info(lod);
+    ChunkGrid::of(layer.info(0), info, is_image(info) && info.axes.len() == 4)
 }
 
 /// Returns the names of a level's axes, which are those of its dimensions and of the folders of their positions.

@@ -53,20 +53,22 @@ const MOST: u64 = 4 << 20;
 const MOST_BRICKS: u64 = 4;
 
 /// The chunk grid of a level. The Zarr array has the axes of the level, or, in an image with channels, those with the
-/// channels first; the samples of a chunk are in the level's own order in either case.
+/// channels first. A chunk has one channel then, so that its samples are in the order of either: viewers in browsers
+/// know no array that is stored in another order than its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkGrid {
     shape: Dims,
-    /// The shape of a chunk in the level's order of axes, in which its samples are stored.
+    /// The shape of a chunk in the level's order of axes.
     pub chunk: Dims,
-    /// The order of the Zarr array's axes, if it differs from the level's.
-    order: Option<AxisPermutation>,
+    /// The order of the Zarr array's axes.
+    order: AxisPermutation,
 }
 
 impl ChunkGrid {
-    /// Divides a level. A chunk is a brick where the bricks begin at the array's first sample, and otherwise of the
-    /// same size; it is 2 or 4 of them along each axis where bricks are small, and never longer than the array.
-    pub(crate) fn of(info: &ArrayInfo, channels_first: bool) -> Self {
+    /// Divides a level of a layer whose finest level is `info`. Chunks have one shape in all levels, since some programs
+    /// know no other pyramids: a brick of the finest level, or 2 or 4 of them along each axis where bricks are small,
+    /// and never longer than that level. Where bricks begin at the array's first sample, chunks hold whole bricks.
+    pub(crate) fn of(info: &ArrayInfo, level: &ArrayInfo, channels_first: bool) -> Self {
         let shape = info.shape();
         let is_spatial = |axis: usize| info.axes.get(axis).is_none_or(|axis| axis.spatial);
         let bricks = |n: u64| {
@@ -79,13 +81,16 @@ impl ChunkGrid {
             n *= 2;
             chunk = bricks(n);
         }
-        let order = channels_first.then(|| AxisPermutation::to_front(shape.len() - 1));
-        Self { shape, chunk, order }
+        let mut order = AxisPermutation::IDENTITY;
+        if let Some(last) = shape.len().checked_sub(1).filter(|_| channels_first) {
+            (chunk[last], order) = (1, AxisPermutation::to_front(last));
+        }
+        Self { shape: level.shape(), chunk, order }
     }
 
     /// Returns numbers for the level's axes in the order of the Zarr array's.
     pub(crate) fn in_zarr_order(&self, dims: &Dims) -> Dims {
-        self.order.map_or(*dims, |order| order.permute_dims(dims))
+        self.order.permute_dims(dims)
     }
 
     /// Returns the level's axis at each position of the Zarr array's.
@@ -102,7 +107,7 @@ impl ChunkGrid {
     /// Returns the samples of the level that are in a chunk; `at` is its index in the Zarr array. Chunks at the end of
     /// an axis have fewer samples than [`ChunkGrid::chunk`].
     pub(crate) fn region(&self, at: &Dims) -> Region {
-        let at = self.order.map_or(*at, |order| order.invert_dims(at));
+        let at = self.order.invert_dims(at);
         let start = Dims::from_fn(at.len(), |a| at[a].saturating_mul(self.chunk[a]).min(self.shape[a]));
         Region { start, shape: Dims::from_fn(at.len(), |a| self.chunk[a].min(self.shape[a] - start[a])) }
     }
@@ -171,7 +176,7 @@ mod chunk_file_tests {
             let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
             let array = zeros(&shape, Dtype::Int16);
             let (shape, axes) = (array.info().shape(), dims.len());
-            let chunk = Dims::from_fn(axes, |a| dims[a].1.min(shape[a]));
+            let chunk = Dims::from_fn(axes, |a| dims[a].1);
             let at = Dims::from_fn(axes, |a| (shape[a].div_ceil(chunk[a]) as f64 * dims[a].2) as u64);
             let start = Dims::from_fn(axes, |a| at[a] * chunk[a]);
             let held = Region { start, shape: Dims::from_fn(axes, |a| chunk[a].min(shape[a] - start[a])) };
@@ -223,11 +228,12 @@ mod grid_tests {
 
     #[test]
     fn small_bricks_are_put_together() {
-        let chunk = |brick: u64, dtype| ChunkGrid::of(&info(&[1000; 3], &[brick; 3], dtype), false).chunk[0];
+        let of = |info: ArrayInfo| ChunkGrid::of(&info, &info, false).chunk;
+        let chunk = |brick: u64, dtype| of(info(&[1000; 3], &[brick; 3], dtype))[0];
         assert_eq!([64, 128, 256].map(|brick| chunk(brick, Dtype::Float32)), [64, 128, 256]);
         assert_eq!([64, 32, 16, 8].map(|brick| chunk(brick, Dtype::UInt8)), [64, 64, 64, 32]);
         assert_eq!([32, 16].map(|brick| chunk(brick, Dtype::UInt16)), [64, 64]);
-        let flat = |shape: &[u64], brick: &[u64]| ChunkGrid::of(&info(shape, brick, Dtype::Float32), false).chunk;
+        let flat = |shape: &[u64], brick: &[u64]| of(info(shape, brick, Dtype::Float32));
         assert_eq!(flat(&[1, 4000, 4000], &[1, 1024, 1024]), Dims::from([1, 1024, 1024]));
         assert_eq!(flat(&[40, 1000, 70], &[32, 32, 32]), Dims::from([40, 64, 64]));
         assert_eq!(flat(&[20, 1000, 70], &[64, 64, 64]), Dims::from([20, 64, 64]));
@@ -236,15 +242,24 @@ mod grid_tests {
     }
 
     #[test]
+    fn all_levels_have_chunks_of_one_shape() {
+        let [finest, coarse] = [[200, 100, 1], [25, 13, 1]].map(|shape| info(&shape, &[64; 3], Dtype::UInt8));
+        let grid = ChunkGrid::of(&finest, &coarse, false);
+        assert_eq!((grid.chunk, grid.count()), ([128, 100, 1].into(), [1, 1, 1].into()));
+        assert_eq!(grid.chunk, ChunkGrid::of(&finest, &finest, false).chunk);
+        assert_eq!(grid.region(&[0, 0, 0].into()), Region::whole(coarse.shape()));
+    }
+
+    #[test]
     fn channels_come_first_and_are_not_put_together() {
         let mut info = info(&[50, 60, 70, 3], &[32, 32, 32, 3], Dtype::UInt8);
         let axis = |spatial| Axis { name: String::new(), unit: None, first: 0.0, step: 1.0, count: 1, spatial };
         info.axes = [true, true, true, false].map(axis).to_vec();
-        let grid = ChunkGrid::of(&info, true);
-        assert_eq!((grid.chunk, grid.count()), ([50, 60, 64, 3].into(), [1, 1, 1, 2].into()));
+        let grid = ChunkGrid::of(&info, &info, true);
+        assert_eq!((grid.chunk, grid.count()), ([50, 60, 64, 1].into(), [3, 1, 1, 2].into()));
         assert_eq!((grid.in_zarr_order(&info.shape()), grid.axes()), ([3, 50, 60, 70].into(), vec![3, 0, 1, 2]));
-        let region = grid.region(&[0, 0, 0, 1].into());
-        assert_eq!(region, Region { start: [0, 0, 64, 0].into(), shape: [50, 60, 6, 3].into() });
+        let region = grid.region(&[2, 0, 0, 1].into());
+        assert_eq!(region, Region { start: [0, 0, 64, 2].into(), shape: [50, 60, 6, 1].into() });
     }
 
     proptest! {
@@ -255,7 +270,7 @@ mod grid_tests {
             let [shape, step] = [|d: &(u64, u64)| d.0, |d: &(u64, u64)| d.1]
                 .map(|part| Dims::from_fn(dims.len(), |a| part(&dims[a])));
             let info = ArrayInfo::new(Dtype::UInt8, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
-            let grid = ChunkGrid::of(&info, channels_first);
+            let grid = ChunkGrid::of(&info, &info, channels_first);
             let mut chunks_of = vec![0u32; shape.product().unwrap() as usize];
             let count = grid.count();
             for chunk in 0..count.product().unwrap() {

@@ -3,23 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arrays::{
-    IMAGE, LABELS, POSITIONS, array_names, chunk_grid, dimension_names, fill_value, is_image, label_name,
-};
+use super::arrays::{POSITIONS, array_names, chunk_grid, dimension_names, fill_value, is_image, label_name};
 use super::chunk::number;
 use crate::view::LayerRef;
 use crate::view::headers::first_and_step;
+use crate::view::picture::{label_palette, number_of_label};
 use crate::volume::{ArrayInfo, Dims, Dtype, Unit};
 
-/// Returns the metadata of a layer, and of its label if it has one.
-pub(crate) fn root(layer: LayerRef<'_>) -> Value {
-    let mut below = image(layer);
-    if let Some(name) = label_name(layer) {
-        below.insert(LABELS.to_owned(), group(ome_labels(&name), None));
-        below.insert(format!("{LABELS}/{name}"), group(ome_label(layer), None));
-        below.extend(image(layer).into_iter().map(|(path, node)| (format!("{LABELS}/{name}/{path}"), node)));
-    }
-    group(ome_image(layer), Some(below))
+/// Returns the metadata of a layer as an image. What is below is not consolidated: zarr-python would find nothing else.
+pub(crate) fn image(layer: LayerRef<'_>) -> Value {
+    group(ome_image(layer), None)
 }
 
 pub(crate) fn labels(layer: LayerRef<'_>) -> Value {
@@ -27,17 +20,17 @@ pub(crate) fn labels(layer: LayerRef<'_>) -> Value {
 }
 
 pub(crate) fn label(layer: LayerRef<'_>) -> Value {
-    group(ome_label(layer), Some(image(layer)))
+    group(ome_label(layer), None)
 }
 
-/// Returns the metadata of all groups and arrays of an image by their paths.
-fn image(layer: LayerRef<'_>) -> Map<String, Value> {
+/// Returns the metadata of the group of all levels, with that of everything below.
+pub(crate) fn tree(layer: LayerRef<'_>) -> Value {
     let mut below = Map::new();
     for lod in 0..layer.levels().len() {
         below.insert(format!("lod{lod}"), group(json!({}), None));
         below.extend(arrays(layer, lod).map(|(name, array)| (format!("lod{lod}/{name}"), array)));
     }
-    below
+    group(json!({}), Some(below))
 }
 
 pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Value {
@@ -64,19 +57,13 @@ fn group(attributes: Value, below: Option<Map<String, Value>>) -> Value {
     group
 }
 
-fn samples(layer: LayerRef<'_>, lod: usize) -> Value {
+pub(crate) fn samples(layer: LayerRef<'_>, lod: usize) -> Value {
     let array = &*layer.levels()[lod];
     let info = array.info();
-    let (grid, names) = (chunk_grid(info), dimension_names(info));
-    let axes = grid.axes();
+    let (grid, names) = (chunk_grid(layer, lod), dimension_names(info));
     let mut value = array_of(&grid.in_zarr_order(&info.shape()), &grid.in_zarr_order(&grid.chunk), info.dtype);
-    if let Some(codecs) = value["codecs"].as_array_mut().filter(|_| !axes.is_sorted()) {
-        // the axis of the Zarr array at each position of the stored chunk
-        let order: Vec<_> = (0..axes.len()).map(|own| axes.iter().position(|axis| *axis == own)).collect();
-        codecs.insert(0, json!({"name": "transpose", "configuration": {"order": order}}));
-    }
     value["fill_value"] = number(info.dtype, &fill_value(array)).into();
-    value["dimension_names"] = axes.iter().filter_map(|axis| names.get(*axis).cloned()).collect();
+    value["dimension_names"] = grid.axes().iter().filter_map(|axis| names.get(*axis).cloned()).collect();
     let attributes = &mut value["attributes"];
     attributes["long_name"] = layer.name().into();
     // not under the names that make readers change the samples
@@ -133,8 +120,27 @@ fn ome_label(layer: LayerRef<'_>) -> Value {
     let mut attributes = ome_image(layer);
     if let Some(ome) = attributes.get_mut("ome") {
         ome["image-label"] = json!({"source": {"image": "../../"}});
+        if let Some(colours) = label_colours(layer.info(0)) {
+            ome["image-label"]["colors"] = colours;
+        }
     }
     attributes
+}
+
+/// The colours of labels are listed if no id is greater.
+const MOST_COLOURS: u64 = 4095;
+
+/// Returns the colours of all labels, which are those of pictures. Where they may be too many to be listed there are
+/// none, since napari hides the labels whose colours are left out.
+fn label_colours(info: &ArrayInfo) -> Option<Value> {
+    let known = info.native.get("largestSegmentId").and_then(Value::as_u64);
+    let greatest = if info.dtype == Dtype::UInt8 { Some(u8::MAX.into()) } else { known };
+    let palette = label_palette();
+    let colour = |id: u64| {
+        let [red, green, blue] = palette[usize::from(number_of_label(id))];
+        json!({"label-value": id, "rgba": [red, green, blue, if id > 0 { 255 } else { 0 }]})
+    };
+    greatest.filter(|id| *id <= MOST_COLOURS).map(|greatest| (0..=greatest).map(colour).collect())
 }
 
 /// Returns the attributes of a layer's group: none if it is not an image.
@@ -148,8 +154,14 @@ fn ome_image(layer: LayerRef<'_>) -> Value {
         "version": "0.5",
         "multiscales": [{
             "name": layer.name(),
-            "axes": axes(info),
-            "datasets": levels.map(|lod| dataset(lod, layer.info(lod))).collect::<Vec<_>>(),
+            "axes": axes(layer),
+            "datasets": levels.map(|lod| dataset(layer, lod)).collect::<Vec<_>>(),
+            "type": "as stored",
+            "metadata": {
+                "description": "the levels that the dataset has; how they were made is not known",
+                "method": "none",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
         }],
     });
     if is_picture(info) {
@@ -159,7 +171,8 @@ fn ome_image(layer: LayerRef<'_>) -> Value {
 }
 
 /// Returns the axes in the order of the Zarr array's.
-fn axes(info: &ArrayInfo) -> Vec<Value> {
+fn axes(layer: LayerRef<'_>) -> Vec<Value> {
+    let info = layer.info(0);
     let names = dimension_names(info);
     let describe = |axis: usize| {
         let kind = if info.axes[axis].spatial { "space" } else { "channel" };
@@ -169,13 +182,14 @@ fn axes(info: &ArrayInfo) -> Vec<Value> {
         }
         described
     };
-    chunk_grid(info).axes().into_iter().map(describe).collect()
+    chunk_grid(layer, 0).axes().into_iter().map(describe).collect()
 }
 
 /// Returns the path of a level, and the positions of its samples: those of their centres. Viewers want scales that are
 /// positive: where annotations descend, positions are their negatives.
-fn dataset(lod: usize, info: &ArrayInfo) -> Value {
-    let positions = chunk_grid(info).axes().into_iter().map(|axis| match &info.axes[axis] {
+fn dataset(layer: LayerRef<'_>, lod: usize) -> Value {
+    let info = layer.info(lod);
+    let positions = chunk_grid(layer, lod).axes().into_iter().map(|axis| match &info.axes[axis] {
         axis if axis.spatial => match first_and_step(Some(axis)) {
             // and 0 is not to become -0
             (first, step) if step < 0.0 => (0.0 - first, -step),
@@ -185,7 +199,7 @@ fn dataset(lod: usize, info: &ArrayInfo) -> Value {
     });
     let (translation, scale): (Vec<f64>, Vec<f64>) = positions.unzip();
     json!({
-        "path": format!("lod{lod}/{IMAGE}"),
+        "path": lod.to_string(),
         "coordinateTransformations": [
             {"type": "scale", "scale": scale},
             {"type": "translation", "translation": translation},

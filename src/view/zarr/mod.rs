@@ -1,12 +1,17 @@
-//! `LAYER.ome.zarr`: all levels of a layer as Zarr arrays (version 3), described as an image of OME-NGFF 0.5.
+//! All levels of a layer as Zarr arrays (version 3).
 //!
 //! ```text
-//! zarr.json                  the image: axes, levels, positions
-//! lodN/zarr.json             a group for each level: its arrays have the same axes
-//! lodN/image/zarr.json       the samples
-//! lodN/image/c/I/J/K         a chunk
-//! lodN/AXIS/zarr.json, c/I   the positions along an axis
-//! labels/LAYER               of a segmentation: the same again, as a label
+//! LAYER.ome.zarr/                described as an image of OME-NGFF 0.5
+//!   zarr.json                    the image: axes, levels, positions
+//!   N/zarr.json                  the samples of a level
+//!   N/c/I/J/K                    a chunk
+//!   labels/LAYER/                of a segmentation: the same again, as a label
+//!   lodN/                        as in LAYER.zarr, and not listed
+//! LAYER.zarr/                    for xarray
+//!   zarr.json                    the metadata of everything below
+//!   lodN/zarr.json               a group for each level: its arrays have the same axes
+//!   lodN/image/zarr.json, c/...  the samples
+//!   lodN/AXIS/zarr.json, c/I     the positions along an axis
 //! ```
 
 mod arrays;
@@ -14,4 +19,4 @@ mod chunk;
 mod metadata;
 mod tree;
 
-pub(crate) use tree::OME_ZARR;
+pub(crate) use tree::{OME_ZARR, TREE};

@@ -1,4 +1,4 @@
-//! The folder `LAYER.ome.zarr`: its groups and arrays, and which chunks are there.
+//! The folders `LAYER.ome.zarr` and `LAYER.zarr`: their groups and arrays, and which chunks are there.
 
 use std::sync::Arc;
 
@@ -12,21 +12,35 @@ use crate::view::segments::Content;
 use crate::view::{LayerRef, View, json_text};
 use crate::volume::{ArrayInfo, Brick, Dims, Element, Region};
 
-/// What follows the layer's name in that of the folder.
-const SUFFIX: &str = ".ome.zarr";
+/// What follows the layer's name in that of the folder of the image.
+const OME_SUFFIX: &str = ".ome.zarr";
+/// The same of the folder of levels with their positions.
+const TREE_SUFFIX: &str = ".zarr";
 /// The name of the folder of an array's chunks.
 const CHUNKS: &str = "c";
 
-pub(crate) const OME_ZARR: View = View { beside_layer: Some(SUFFIX), hidden, ..View::new(Some("zarr"), entries) };
+/// Arrays at the top have the paths that all programs for OME-NGFF read; xarray wants a group for each level, since
+/// dimensions of one name have one size there, and no group above with arrays of other sizes. So it has its own folder.
+pub(crate) const OME_ZARR: View = View {
+    beside_layer: Some(OME_SUFFIX),
+    hidden: |layer| hidden(layer, OME_SUFFIX, image),
+    ..View::new(Some("zarr"), |layer| entries(layer, image))
+};
 
-fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
+pub(crate) const TREE: View = View {
+    beside_layer: Some(TREE_SUFFIX),
+    hidden: |layer| hidden(layer, TREE_SUFFIX, tree),
+    ..View::new(Some("zarr"), |layer| entries(layer, tree))
+};
+
+fn entries(layer: LayerRef<'_>, root: fn(LayerRef<'_>) -> Vec<Entry>) -> Vec<Entry> {
     if has_samples(layer) { numbered(root(layer)) } else { Vec::new() }
 }
 
-fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+fn hidden(layer: LayerRef<'_>, suffix: &str, root: fn(LayerRef<'_>) -> Vec<Entry>) -> Option<(String, String)> {
     let reason = "it would have more files and folders than a layer can show: its bricks are too many";
-    let is_hidden = has_samples(layer) && entries(layer).is_empty();
-    is_hidden.then(|| (format!("{}{SUFFIX}", layer.name()), reason.to_owned()))
+    let is_hidden = has_samples(layer) && entries(layer, root).is_empty();
+    is_hidden.then(|| (format!("{}{suffix}", layer.name()), reason.to_owned()))
 }
 
 fn has_samples(layer: LayerRef<'_>) -> bool {
@@ -42,12 +56,27 @@ fn with_metadata(
     std::iter::once(file).chain(below).collect()
 }
 
-fn root(layer: LayerRef<'_>) -> Vec<Entry> {
+/// Declares the image, and its label if it has one. The levels are found here as well as in their own folder.
+fn image(layer: LayerRef<'_>) -> Vec<Entry> {
     let labels = label_name(layer).map(|name| {
-        let label = Entry::dir(name, with_metadata(metadata::label, levels(layer)));
+        let label = Entry::dir(name, with_metadata(metadata::label, arrays(layer)));
         Entry::dir(LABELS, with_metadata(metadata::labels, [label]))
     });
-    with_metadata(metadata::root, levels(layer).into_iter().chain(labels))
+    let levels = levels(layer).into_iter().map(Entry::unlisted);
+    with_metadata(metadata::image, arrays(layer).into_iter().chain(labels).chain(levels))
+}
+
+fn tree(layer: LayerRef<'_>) -> Vec<Entry> {
+    with_metadata(metadata::tree, levels(layer))
+}
+
+/// Declares the array of each level's samples, called by its number.
+fn arrays(layer: LayerRef<'_>) -> Vec<Entry> {
+    let array = |lod: usize| {
+        let described = with_metadata(move |layer| metadata::samples(layer, lod), [samples(layer, lod)]);
+        Entry::dir(lod.to_string(), described)
+    };
+    (0..layer.levels().len()).map(array).collect()
 }
 
 fn levels(layer: LayerRef<'_>) -> Vec<Entry> {
@@ -66,21 +95,21 @@ fn levels(layer: LayerRef<'_>) -> Vec<Entry> {
 
 /// Declares the chunks of a level's samples. Those with the fill value for all samples are absent.
 fn samples(layer: LayerRef<'_>, lod: usize) -> Entry {
-    let count = chunk_grid(layer.info(lod)).count();
+    let count = chunk_grid(layer, lod).count();
     let content = Box::new(move |layer: LayerRef<'_>, at: &Dims| {
         let array = &layer.levels()[lod];
-        let grid = chunk_grid(array.info());
+        let grid = chunk_grid(layer, lod);
         let chunk = ChunkFile { array: Arc::clone(array), chunk: grid.chunk, held: grid.region(at) };
         Ok(Content::Computed(Arc::new(chunk)))
     });
     let is_absent = Box::new(move |layer: LayerRef<'_>, at: &Dims, blocking| {
         let array = &*layer.levels()[lod];
-        let region = chunk_grid(array.info()).region(at);
+        let region = chunk_grid(layer, lod).region(at);
         let along = count.last().copied().unwrap_or(1);
         Ok(is_looked_up(array.info(), &region, along) && is_absent(array, &region, &fill_value(array), blocking)?)
     });
     let chunks = Grid { count, suffix: "", content, is_absent: Some(is_absent) };
-    Entry { name: CHUNKS.to_owned(), kind: Kind::Grid(chunks) }
+    Entry::new(CHUNKS, Kind::Grid(chunks))
 }
 
 /// Declares the chunks of the positions along an axis of a level.
@@ -140,7 +169,11 @@ mod tree_tests {
     use crate::volume::{Dtype, NativeJson};
 
     /// Declares the folder of a layer with levels of these shapes of uint32, or of a segmentation.
-    fn tree(shapes: &[[u64; 3]], category: Option<&str>) -> (crate::catalog::OpenDataset, Tree) {
+    fn tree(
+        shapes: &[[u64; 3]],
+        category: Option<&str>,
+        views: &'static [View],
+    ) -> (crate::catalog::OpenDataset, Tree) {
         let level = |shape: &[u64; 3]| {
             let mut info = zeros(shape, Dtype::UInt32).info().clone();
             info.native = category.iter().map(|category| ("category".to_owned(), (*category).into())).collect();
@@ -148,20 +181,25 @@ mod tree_tests {
         };
         let layer = Layer { name: "a".into(), levels: shapes.iter().map(level).collect(), native: NativeJson::new() };
         let open = one_layer("wkw", layer);
-        let tree = Tree::new(&open, &[OME_ZARR]);
+        let tree = Tree::new(&open, views);
         (open, tree)
     }
 
     #[test]
     fn every_file_is_listed_once_and_found_by_its_name() {
-        // folder and metadata; the samples' folder, metadata, `c`, folders and chunks; the positions'
-        let level = |chunks: u64| 2 + 3 + chunks + 3 * (3 + 1);
-        // chunks are of 64 samples along each axis
-        let own = 2 + level(2 + 6 + 24) + level(1 + 2 + 4);
-        let labels = 2 + own;
+        // the samples' folder, metadata, `c`, folders and chunks, which are of 64 samples along each axis
+        let arrays = (3 + 2 + 6 + 24) + (3 + 1 + 2 + 4);
+        // and folder, metadata and positions of each level
+        let levels = arrays + 2 * (2 + 3 * (3 + 1));
+        let labels = 2 + 2 + arrays;
         let shapes = [[65, 130, 200], [64, 65, 100]];
-        for (category, count) in [(None, own), (Some("segmentation"), own + labels)] {
-            let (open, tree) = tree(&shapes, category);
+        let image: &[View] = &[OME_ZARR];
+        for (views, category, count, unlisted) in [
+            (image, None, 2 + arrays, levels),
+            (image, Some("segmentation"), 2 + arrays + labels, levels),
+            (&[TREE], None, 2 + levels, 0),
+        ] {
+            let (open, tree) = tree(&shapes, category, views);
             let (mut seen, mut folders) = (Vec::new(), vec![Item::DATASET]);
             while let Some(folder) = folders.pop() {
                 let mut entries = Vec::new();
@@ -183,27 +221,28 @@ mod tree_tests {
                     }
                 }
             }
-            let listed = seen.len() as u64;
+            let listed = seen.len();
             seen.sort_unstable();
             seen.dedup();
-            assert_eq!(seen.len() as u64, listed);
-            // the dataset, its three files and the layer's folder come first
+            assert_eq!(seen.len(), listed);
+            // dataset.json and the layer's folder are listed too, error.txt and outline.geojson are not
+            assert_eq!(listed as u64, 2 + count, "{category:?}");
             let last = (0..).take_while(|number| tree.item(*number).is_some()).last().unwrap();
-            assert_eq!(last, 5 + count - 1, "{category:?}");
+            assert_eq!(last, 4 + count + unlisted, "{category:?}");
         }
     }
 
     #[test]
     fn too_many_chunks_have_no_numbers() {
         let is_there = |shapes: &[[u64; 3]], category| {
-            let (open, tree) = tree(shapes, category);
-            tree.find(&open, Item::DATASET, "a.ome.zarr", Blocking::Yes).unwrap().is_some()
+            let (open, tree) = tree(shapes, category, &[OME_ZARR, TREE]);
+            ["a.ome.zarr", "a.zarr"].map(|name| tree.find(&open, Item::DATASET, name, Blocking::Yes).unwrap().is_some())
         };
-        let many = [64 << 11; 3];
-        assert!(is_there(&[many], None));
-        assert!(!is_there(&[many, many], None));
-        assert!(!is_there(&[many], Some("segmentation")), "labels count");
-        assert!(!is_there(&[[1 << 41, 1 << 41, 1 << 41]], None));
+        let many = [64 * 1536, 64 << 11, 64 << 11];
+        assert_eq!(is_there(&[many], None), [true; 2]);
+        assert_eq!(is_there(&[many, many], None), [false, true]);
+        assert_eq!(is_there(&[many], Some("segmentation")), [false, true], "labels count");
+        assert_eq!(is_there(&[[1 << 41, 1 << 41, 1 << 41]], None), [false; 2]);
     }
 }
 

@@ -60,7 +60,7 @@ fn the_format_of_the_document_has_every_view() {
     fs::write(source.path().join("cube.brk"), brk_file()).unwrap();
     fs::write(source.path().join("damaged.brk"), &brk_file()[..100]).unwrap();
     let fs = extended(source.path());
-    assert_eq!(fs.names("cube.brk"), ["dataset.json", "data", "data.ome.zarr"]);
+    assert_eq!(fs.names("cube.brk"), ["dataset.json", "data", "data.ome.zarr", "data.zarr"]);
     assert_eq!(fs.read("cube.brk/data/lod0.raw"), bytes_of(indexes(SHAPE)));
     let by_x = (0..SHAPE[2]).flat_map(|x| indexes([SHAPE[0], SHAPE[1], 1]).map(move |[z, y, _]| [z, y, x]));
     assert!(fs.read("cube.brk/data/lod0.by-x.npy").ends_with(&bytes_of(by_x)));
@@ -89,7 +89,7 @@ fn bare_layers_and_a_file_of_a_new_format_are_both_shown() {
     let source = tempfile::tempdir().unwrap();
     copy_all(&test_data("demo").join("cells/color"), &source.path().join("mixed/color"));
     let fs = extended(source.path());
-    assert_eq!(fs.names("mixed"), ["dataset.json", "color", "color.ome.zarr"]);
+    assert_eq!(fs.names("mixed"), ["dataset.json", "color", "color.ome.zarr", "color.zarr"]);
     std::fs::write(source.path().join("mixed/cube.brk"), brk_file()).unwrap();
     let fs = extended(source.path());
     assert_eq!(fs.names("mixed"), ["color", "cube.brk"]);
