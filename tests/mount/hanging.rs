@@ -93,8 +93,8 @@ fn a_hanging_folder_does_not_hold_up_the_others() {
     let waiting: Vec<_> = (0..4)
         .map(|_| {
             let hung = hung.clone();
-            // its folders: a layer, and the same as OME-Zarr
-            thread::spawn(move || fs::read_dir(hung).is_ok_and(|entries| entries.count() == 2))
+            // its folders: a layer, and the same as OME-Zarr and for xarray
+            thread::spawn(move || fs::read_dir(hung).is_ok_and(|entries| entries.count() == 3))
         })
         .collect();
     for _ in 0..3 {
