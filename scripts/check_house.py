@@ -42,7 +42,8 @@ BUDGETS = {
     "lines of code in src": 38_100,
     "public items": 40,
     "crates in a default build": 190,
-    "words of documentation": 27_000,
+    # 27,000 before boxes as files, OME-TIFF, and the table of programs that read the views
+    "words of documentation": 27_900,
     # machines differ, and two virtual processors may be one: 350 to 611 were seen
     "processor seconds of a clean release build": 900,
     "bytes of the stripped program": 14 << 20,

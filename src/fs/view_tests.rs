@@ -135,7 +135,7 @@ fn a_folder_beside_the_layer_is_listed_in_parts() {
     };
     let dataset = find(&fs, "north.zgy");
     let listed: Vec<String> = names(dataset, 2, 9).0.into_iter().map(|(name, ..)| name).collect();
-    assert_eq!(listed, ["dataset.json", "data", "data.rows"]);
+    assert_eq!(listed, ["dataset.json", "outline.geojson", "data", "data.rows"]);
     assert_eq!(names(find(&fs, "north.zgy/data"), 2, 9).0, []);
     let beside = find(&fs, "north.zgy/data.rows");
     let folder = find(&fs, "north.zgy/data.rows/all");

@@ -47,6 +47,8 @@ fn check_dataset(source: &Path, shown: &FileSystem, dataset: &str) {
     let folders = files_of(&opened(source));
     let mut expected: BTreeSet<String> = folders.keys().cloned().collect();
     expected.insert("dataset.json".to_owned());
+    // surveys alone have it
+    expected.extend(shown.names(dataset).into_iter().filter(|name| name == "outline.geojson"));
     assert_eq!(set(shown.names(dataset)), expected, "{dataset}");
     for (folder, files) in folders {
         assert!(!files.is_empty());
