@@ -121,7 +121,7 @@ def zarr(layer: Layer) -> None:
 
 
 def xarray(layer: Layer) -> None:
-    root = layer.folder.with_name(layer.folder.name + ".ome.zarr")
+    root = layer.folder.with_name(layer.folder.name + ".zarr")
     if not (root / "lod0").exists():
         raise FileNotFoundError
     image = module("xarray").open_zarr(root / "lod0", consolidated=False)["image"]
@@ -161,7 +161,7 @@ CHECKS: dict[str, Check] = {
     "tif, tifffile": tiff,
     "tif, ome-types": ome_tiff,
     "ome.zarr, zarr": zarr,
-    "ome.zarr, xarray": xarray,
+    "zarr, xarray": xarray,
     "sgy, segyio": segy,
     "png, Pillow": pictures,
 }

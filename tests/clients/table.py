@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import os
 import platform
 import re
 import sys
@@ -15,10 +16,11 @@ import pytest
 
 HEAD = """# Views, and the programs that read them
 
-What `./scripts/test_clients.sh --table docs/views.md` saw on {date}, with Python {python} on {system}. Each
-program reads a mount of the test data or `volfs serve`, and has to see the samples, names, units and positions of
-`lodN.npy` and `lodN.json`. The number is that of the cases: layers of other types and axes. Which file to open in which
-program, and what to mind: [your program](your-program.md).
+What `./scripts/test_clients.sh --table docs/views.md` saw on {date}, with Python {python} on {system}.
+Each program reads a mount of the test data or `volfs serve`, and has to see the samples, names, units and positions of
+`lodN.npy` and `lodN.json`. The number is that of the cases: layers of other types and axes. Programs that want an
+environment of their own (`CLIENTS_PYTHON`) are not in the table: mdio 1.1.3, cloud-volume 12.15.2, iohub 0.3.0a7. Which
+file to open in which program, and what to mind: [your program](your-program.md).
 
 | file | program | what it does | passed |
 |---|---|---|---|
@@ -40,6 +42,14 @@ SUBJECTS = {
     "test_tiff.py": "`tiff/lodN.tif`",
     "test_zarr.py": "`LAYER.ome.zarr`",
 }
+# Programs that are not modules, by the tests that run them.
+RUN = {
+    "test_wget_follows_links": "wget",
+    "test_zarrita_ome_zarr_js_and_viv": "zarrita, ome-zarr.js, viv",
+    "test_bio_formats_reads_planes_and_voxel_sizes": "Bio-Formats",
+    "test_segyimport_and_segyexport_take_gathers": "openvds",
+    "test_segyexport_writes_what_it_imported": "openvds",
+}
 
 used: dict[str, list[str]] = defaultdict(list)
 cases: dict[str, list[str]] = defaultdict(list)
@@ -49,12 +59,14 @@ import_or_skip = pytest.importorskip
 
 def recorded(name: str, *args: Any, **kwargs: Any) -> Any:
     """Import a module for a test as pytest does, and note that the test, or all tests of its file, use it."""
-    caller = sys._getframe(1)  # noqa: SLF001
     module = import_or_skip(name, *args, **kwargs)
     top = name.split(".", maxsplit=1)[0]
-    key = Path(caller.f_code.co_filename).name
-    if caller.f_code.co_name != "<module>":
-        key += "::" + caller.f_code.co_name
+    test, _, phase = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")
+    key = test.split("[")[0].rsplit("/", 1)[-1]
+    if phase != "(call)":
+        # a file that needs it for all tests, or what prepares a test
+        caller = sys._getframe(1)  # noqa: SLF001
+        key = Path(caller.f_code.co_filename).name if caller.f_code.co_name == "<module>" else ""
     if top not in HELPERS and top not in used[key]:
         used[key].append(top)
     return module
@@ -83,7 +95,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def version(module: str) -> str:
     """Return a program and its version, from the name of its module."""
-    package = importlib.metadata.packages_distributions().get(module, [module])[0]
+    package = importlib.metadata.packages_distributions().get(module, [""])[0]
+    if not package:
+        return module
     return f"{PROGRAMS.get(module, package)} {importlib.metadata.version(package)}"
 
 
@@ -92,10 +106,10 @@ def rows() -> list[str]:
     does: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for test in sorted(cases):
         file, name = test.split("::")
-        programs = used.get(test) or used.get(file)
+        programs = [RUN[name]] if name in RUN else used.get(test) or used.get(file)
         if not programs or set(cases[test]) == {"skipped"}:
             continue
-        title = " with ".join(map(version, programs[:2]))
+        title = ", ".join(map(version, programs))
         words, named = name.removeprefix("test_").split("_"), {*re.split(r"\W+", title.lower()), "and", "python"}
         while words and words[0].lower() in named:
             words.pop(0)
@@ -114,6 +128,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the table, if it is asked for."""
     path = session.config.getoption("--table")
     if path:
-        system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+        about = platform.freedesktop_os_release()
+        system = f"{about.get('NAME', 'Linux')} {about.get('VERSION_ID', '')}".strip()
         head = HEAD.format(date=datetime.datetime.now(datetime.UTC).date(), python=platform.python_version(), system=system)
         path.write_text(head + "\n".join(rows()) + "\n", encoding="utf-8")
