@@ -43,7 +43,7 @@ BUDGETS = {
     "public items": 40,
     "crates in a default build": 190,
     # 27,000 before boxes as files, OME-TIFF, and the table of programs that read the views
-    "words of documentation": 28_100,
+    "words of documentation": 28_200,
     # machines differ, and two virtual processors may be one: 350 to 611 were seen
     "processor seconds of a clean release build": 900,
     "bytes of the stripped program": 14 << 20,
