@@ -47,8 +47,6 @@ RUN = {
     "test_wget_follows_links": "wget",
     "test_zarrita_ome_zarr_js_and_viv": "zarrita, ome-zarr.js, viv",
     "test_bio_formats_reads_planes_and_voxel_sizes": "Bio-Formats",
-    "test_segyimport_takes_gathers": "openvds",
-    "test_segyexport_writes_what_segyimport_read": "openvds",
 }
 
 used: dict[str, list[str]] = defaultdict(list)
