@@ -176,7 +176,7 @@ impl FuseDescriptors {
 /// Takes over the descriptor that is named in the place of a mount point: `/dev/fd/N`, a connection to the FUSE driver
 /// that the caller has opened and mounted, as libfuse has it. `None` for any other path.
 pub(super) fn passed_device(mountpoint: &Path) -> Option<io::Result<OwnedFd>> {
-    let number: RawFd = mountpoint.strip_prefix("/dev/fd").ok()?.to_str()?.parse().ok()?;
+    let number = passed_number(mountpoint)?;
     let leads_to = fs::read_link(format!("/proc/self/fd/{number}"));
     if number <= 2 || !leads_to.is_ok_and(|to| to.ends_with("fuse")) {
         return Some(Err(io::Error::other("it is no open connection to FUSE")));
@@ -184,6 +184,11 @@ pub(super) fn passed_device(mountpoint: &Path) -> Option<io::Result<OwnedFd>> {
     // SAFETY: it is open, and this process itself opens the device only to mount, which it does not do then.
     let device = unsafe { OwnedFd::from_raw_fd(number) };
     Some(fcntl_setfd(&device, FdFlags::CLOEXEC).map(|()| device).map_err(io::Error::from))
+}
+
+/// Returns N of `/dev/fd/N`.
+pub(super) fn passed_number(mountpoint: &Path) -> Option<RawFd> {
+    mountpoint.strip_prefix("/dev/fd").ok()?.to_str()?.parse().ok()
 }
 
 /// Returns whether the connection of this descriptor of `/dev/fuse` has ended.
@@ -235,6 +240,7 @@ mod tests {
         }
         for other in ["/dev/fd", "/dev/fd/x", "/dev/fd/3/x", "/mnt/vol", "dev/fd/3"] {
             assert!(passed_device(Path::new(other)).is_none(), "{other}");
+            assert_eq!(passed_number(Path::new(other)), None, "{other}");
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) use self::side_process::{Link, SideProcess};
 pub(crate) use self::signals::{Signals, Stop};
 pub(crate) use self::watchdog::{Connection, Watchdog};
 
-use self::fork::passed_device;
+use self::fork::{passed_device, passed_number};
 use self::fuse::Adapter;
 use self::mountinfo::NAME_PREFIX;
 use self::readahead::MountReadahead;
@@ -72,7 +72,7 @@ const ROOT_MODE: u32 = 0o40555;
 /// Returns whether a connection to the kernel is named in the place of a mount point, for a mount that the caller makes
 /// and takes away.
 pub(crate) fn is_passed(mountpoint: &Path) -> bool {
-    mountpoint.starts_with("/dev/fd")
+    passed_number(mountpoint).is_some()
 }
 
 /// Why a mount cannot be made or ends badly.
