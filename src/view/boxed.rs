@@ -107,11 +107,7 @@ struct BoxArray {
 impl BoxArray {
     fn new(whole: &Arc<dyn Array>, region: &Region) -> Self {
         let (of_whole, shape) = (whole.info(), region.shape);
-        let axis = |(n, axis): (usize, &Axis)| Axis {
-            first: axis.first + axis.step * region.start[n] as f64,
-            count: shape[n],
-            ..axis.clone()
-        };
+        let axis = |(n, axis): (usize, &Axis)| axis.part(region.start[n], shape[n]);
         let info = ArrayInfo {
             id: ArrayId::next(),
             grid: BrickGrid::aligned(shape, of_whole.brick_shape),

@@ -37,6 +37,13 @@ pub(crate) struct Axis {
     pub spatial: bool,
 }
 
+impl Axis {
+    /// Returns `count` positions of the axis, from `start` on.
+    pub(crate) fn part(&self, start: u64, count: u64) -> Self {
+        Self { first: self.first + self.step * start as f64, count, ..self.clone() }
+    }
+}
+
 /// How stored samples become values: `value = stored * scale + offset`. Each operation is rounded on its own, and the
 /// result is rounded to float32.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -83,12 +83,7 @@ impl Survey {
             return Err("it has no samples".into());
         }
         let held = info.axes.iter().zip(region.start.iter().zip(region.shape.iter()));
-        let held = held.map(|(axis, (start, count))| Axis {
-            first: axis.first + axis.step * *start as f64,
-            count: *count,
-            ..axis.clone()
-        });
-        let axes: Vec<Axis> = held.collect();
+        let axes: Vec<Axis> = held.map(|(axis, (start, count))| axis.part(*start, *count)).collect();
         let [first, second, gather @ .., samples] = &axes[..] else { return Err("it has too few axes".into()) };
         let mut lines = [Lines::of(first)?, Lines::of(second)?];
         let mut starts = [region.start[0], region.start[1]];
