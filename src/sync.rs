@@ -14,5 +14,8 @@ pub(crate) use std::{sync::atomic, thread};
 #[cfg(all(test, feature = "shuttle"))]
 pub(crate) use tests::scheduled::{Clock, Condvar, Mutex, MutexGuard};
 
+mod process;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use process::{PerProcess, enter};
