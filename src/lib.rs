@@ -20,6 +20,7 @@
 // what only these features use stays in a build without them
 #![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]
 
+mod api;
 mod array;
 mod catalog;
 mod cli;
@@ -55,6 +56,10 @@ mod volume;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use api::{
+    Array, Axis, Dataset, Dtype, IntoRegion, Layer, OpenError, OpenOptions, ReadError, Sample, Selection, Slice,
+    cache_size, open, set_cache_size,
+};
 pub use memory::ReservingAllocator;
 
 /// Runs the command that the arguments name, and prints an error if it fails. `args` begins with the name of the

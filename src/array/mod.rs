@@ -39,4 +39,4 @@ pub(crate) use copier::ReadError;
 pub(crate) use progress::Progress;
 pub(crate) use read::{Gauges, ReadRequest, Reader};
 pub(crate) use readers::{Readers, Recorded};
-pub(crate) use region::{Selection, boxes};
+pub(crate) use region::{Selection, are_disjoint, boxes};

@@ -9,11 +9,15 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::region::Piece;
 use crate::memory::Buffer;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
+
+/// How often a caller who waits for memory that it has lent is called.
+const MEANWHILE: Duration = Duration::from_millis(100);
 
 /// Access to memory that one thread fills, row by row.
 pub(super) struct Rows<'a> {
@@ -82,8 +86,9 @@ impl Drop for Loan {
     }
 }
 
-/// Calls `start` with memory that may be passed on to other threads, and returns when it was dropped.
-pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory)) {
+/// Calls `start` with memory that may be passed on to other threads, and returns when it was dropped. Calls `meanwhile`
+/// some times a second until then.
+pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory), meanwhile: Option<&mut dyn FnMut()>) {
     /// Waits when it is dropped, also by a panic of `start`.
     struct Waits(Arc<(Mutex<bool>, Condvar)>);
     impl Drop for Waits {
@@ -98,6 +103,16 @@ pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory)) {
     let waits = Waits(Arc::default());
     let (len, given_back) = (memory.len(), Arc::clone(&waits.0));
     start(Memory::Lent(Loan { start: NonNull::from(memory).cast(), len, given_back }));
+    let Some(meanwhile) = meanwhile else { return };
+    let (given_back, condition) = &*waits.0;
+    let mut is_back = given_back.lock();
+    while !*is_back {
+        if condition.wait_for(&mut is_back, MEANWHILE).timed_out() {
+            drop(is_back);
+            meanwhile();
+            is_back = given_back.lock();
+        }
+    }
 }
 
 impl Memory {

@@ -102,30 +102,61 @@ impl Reader {
                 done(read.map(|()| buffer));
             }
         };
-        self.start(request, Memory::Owned(out), blocking, done);
+        self.start(request, Memory::Owned(out), blocking, Arc::default(), done);
     }
 
     /// Reads samples to `out`, little-endian, and waits for them. Not for threads that talk to the kernel.
     pub(crate) fn read_into(self: &Arc<Self>, request: ReadRequest, out: &mut [u8]) -> Result<(), ReadError> {
+        self.read_lent(request, out, Blocking::Yes, &Arc::default(), None)
+    }
+
+    /// Like [`Reader::read_into`], for a caller that may be told to stop meanwhile: the calling thread leaves to workers
+    /// what it would have to wait for, and asks `goes_on` some times a second. Once that is `false`, the rest of the read
+    /// is left out, and `out` has arbitrary content.
+    pub(crate) fn read_into_while(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        out: &mut [u8],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), ReadError> {
+        let is_ended = Arc::<AtomicBool>::default();
+        let mut ask = || {
+            if !goes_on() {
+                is_ended.store(true, Ordering::Relaxed);
+            }
+        };
+        self.read_lent(request, out, Blocking::No, &is_ended, Some(&mut ask))
+    }
+
+    fn read_lent(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        out: &mut [u8],
+        blocking: Blocking,
+        is_ended: &Arc<AtomicBool>,
+        meanwhile: Option<&mut dyn FnMut()>,
+    ) -> Result<(), ReadError> {
         let outcome = Arc::new(Mutex::new(None));
-        lend(out, |memory| {
+        let start = |memory| {
             let outcome = Arc::clone(&outcome);
-            self.start(request, memory, Blocking::Yes, move |memory, read| {
+            self.start(request, memory, blocking, Arc::clone(is_ended), move |memory, read| {
                 *outcome.lock() = Some(read);
                 // whoever waits for it goes on
                 drop(memory);
             });
-        });
+        };
+        lend(out, start, meanwhile);
         let lost = || Err(ReadError::new(None, FormatError::Internal("a read ended without an outcome".into())));
         outcome.lock().take().unwrap_or_else(lost)
     }
 
-    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it.
+    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it. `is_ended` ends it before its end.
     fn start(
         self: &Arc<Self>,
         request: ReadRequest,
         mut memory: Memory,
         blocking: Blocking,
+        is_ended: Arc<AtomicBool>,
         done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
     ) {
         let ReadRequest { array, selections, bulkhead, counters, from_file } = request;
@@ -149,7 +180,8 @@ impl Reader {
         if pending.is_empty() {
             finish(access, selections, is_unchecked, memory, done);
         } else {
-            Read::start(access, selections, pending, is_unchecked, memory, blocking, Box::new(done));
+            let outcome = Outcome { is_unchecked, failure: None, done: None };
+            Read::start(access, selections, pending, memory, (blocking, is_ended, outcome), Box::new(done));
         }
         // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
@@ -255,6 +287,8 @@ struct Read {
     work: Work,
     /// The next piece to request, from a source that takes long to answer.
     requested: AtomicUsize,
+    /// Whether the caller does not want the rest.
+    is_ended: Arc<AtomicBool>,
     outcome: Mutex<Outcome>,
 }
 
@@ -270,9 +304,8 @@ impl Read {
         access: Access,
         selections: Vec<Selection>,
         mut pieces: Vec<Piece>,
-        is_unchecked: bool,
         memory: Memory,
-        blocking: Blocking,
+        (blocking, is_ended, outcome): (Blocking, Arc<AtomicBool>, Outcome),
         done: Done,
     ) {
         if selections.len() > 1 {
@@ -282,10 +315,10 @@ impl Read {
         let (bulkhead, pool) = (access.bulkhead, Arc::clone(&access.resources.pool));
         let workers = workers(pieces.len() as u64, access.info(), BATCH).min(access.resources.gate.decoders);
         let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
-        let outcome = Mutex::new(Outcome { is_unchecked, failure: None, done: Some((done, pool.request(bulkhead))) });
+        let outcome = Mutex::new(Outcome { done: Some((done, pool.request(bulkhead))), ..outcome });
         let is_parallel = are_disjoint(&selections, access.sample_size());
         let work = Work::new(pieces, memory, is_parallel);
-        let read = Arc::new(Self { access, selections, work, requested, outcome });
+        let read = Arc::new(Self { access, selections, work, requested, is_ended, outcome });
         let begin = move |read: Arc<Self>| {
             // a worker that reads the first piece would request it by itself
             read.request_pieces();
@@ -329,9 +362,9 @@ impl Read {
         }
     }
 
-    /// Copies pieces, unless the read has failed already.
+    /// Copies pieces, unless the read has failed already or was ended.
     fn copy(&self, pieces: &[Piece], out: &mut Rows<'_>) -> Result<(), ReadError> {
-        if self.outcome.lock().failure.is_some() {
+        if self.is_ended.load(Ordering::Relaxed) || self.outcome.lock().failure.is_some() {
             return Ok(());
         }
         let mut copier = Copier::new(&self.access, &self.selections, Blocking::Yes);

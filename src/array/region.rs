@@ -55,7 +55,7 @@ impl Selection {
     }
 
     /// Returns whether the samples lie in an array of this shape, and their places in `bytes` bytes of memory.
-    pub(super) fn fits(&self, array: &Dims, size: usize, bytes: usize) -> bool {
+    pub(crate) fn fits(&self, array: &Dims, size: usize, bytes: usize) -> bool {
         let axes = array.len();
         if [self.start.len(), self.shape.len(), self.step.len(), self.strides.len()] != [axes; 4] {
             return false;
@@ -84,13 +84,13 @@ impl Selection {
     }
 
     /// Whether all samples between the first and the last are selected.
-    pub(super) fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.step.iter().all(|step| *step == 1)
     }
 }
 
 /// Returns whether all selected samples have places of their own in memory, as far as is simple to tell.
-pub(super) fn are_disjoint(selections: &[Selection], size: usize) -> bool {
+pub(crate) fn are_disjoint(selections: &[Selection], size: usize) -> bool {
     let spans: Option<Vec<_>> = selections.iter().map(|selection| selection.span(size)).collect();
     let Some(mut spans) = spans else { return false };
     spans.sort_unstable_by_key(|span| span.start);

@@ -9,12 +9,9 @@ use thiserror::Error;
 use super::recognise::Recogniser;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileSource, Folder, FolderProbe, IndexCache, LocalTree, NoFolder, ObjectVersion, Permissions, RecentWrites, Source,
+    FileSource, Folder, FolderProbe, LocalTree, NoFolder, ObjectVersion, Permissions, RecentWrites, Source,
     SourceError, Tree, tells_what_is_there,
 };
-
-/// Bytes of tables that are cached for a dataset that is opened without a mount.
-const INDEX_BYTES: usize = 41 << 20;
 
 pub(crate) struct OpenDataset {
     pub(crate) name: String,
@@ -170,19 +167,14 @@ impl OpenContext {
     }
 }
 
-/// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in
-/// a folder are followed if they stay in it.
+/// Opens the local dataset of one of `formats` at `path`, with tables of its own. `quality` is that of [`OpenWith`].
+/// Links in a folder are followed if they stay in it.
 pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
-    open_source(formats, LocalTree::below(path), quality)
+    open_source(formats, LocalTree::below(path), OpenWith::for_one(quality))
 }
 
 /// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does.
-pub(crate) fn open_source(
-    formats: Registry,
-    tree: Arc<dyn Tree>,
-    quality: Option<u8>,
-) -> Result<OpenDataset, OpenError> {
-    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
+pub(crate) fn open_source(formats: Registry, tree: Arc<dyn Tree>, with: OpenWith) -> Result<OpenDataset, OpenError> {
     let context = OpenContext { recogniser: Recogniser::new(formats), tree: Arc::clone(&tree), with };
     let path = tree.source();
     let (below, version) = (path.file_name().map_or(path, Path::new), context.recogniser.version_of(path, &*tree)?);

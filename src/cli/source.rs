@@ -15,7 +15,7 @@ use super::error::CliError;
 use super::mounts::{all_mounts, around, resolve};
 use super::text::{escaped_path, similar};
 use crate::catalog::{self, OpenDataset, OpenError, Recogniser};
-use crate::format::registry;
+use crate::format::{OpenWith, registry};
 use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 use crate::mount::Mount;
 use crate::source::{Origin, StoreOption, StoreUrl, is_url, shown};
@@ -196,7 +196,8 @@ impl DatasetAt {
         let path = if is_url(&path) { resolved_source(&path)? } else { path };
         let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
         let tree = origin.tree(true, Arc::default()).map_err(|error| CliError::store(&path, error))?;
-        let open = catalog::open_source(registry(), tree, quality).map_err(|error| cannot_open(&path, &error))?;
+        let open = catalog::open_source(registry(), tree, OpenWith::for_one(quality))
+            .map_err(|error| cannot_open(&path, &error))?;
         let mut found = Self { path, open, layer: None, lod: None, file: None };
         found.go_inside(&inside).ok_or_else(|| {
             let (shown, dataset) = (escaped_path(typed), escaped_path(&found.path));

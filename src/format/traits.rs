@@ -60,6 +60,9 @@ pub(crate) trait Format: Send + Sync {
     }
 }
 
+/// Bytes of the tables of a dataset that shares them with no other.
+const OWN_INDEX_BYTES: usize = 41 << 20;
+
 /// The options and shared tables that a dataset is opened with.
 #[derive(Clone)]
 pub(crate) struct OpenWith {
@@ -74,6 +77,11 @@ impl OpenWith {
     /// Opens datasets at full precision, with their tables in `index`.
     pub(crate) fn new(index: Arc<IndexCache>) -> Self {
         Self { index, quality: None }
+    }
+
+    /// Opens one dataset, with tables of its own.
+    pub(crate) fn for_one(quality: Option<u8>) -> Self {
+        Self { index: IndexCache::new(OWN_INDEX_BYTES), quality }
     }
 }
 

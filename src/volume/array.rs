@@ -156,7 +156,8 @@ pub(crate) type NativeJson = Map<String, Value>;
 
 /// The type of one sample. Samples are little-endian wherever they are bytes. The order is that of the tables below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Dtype {
+#[allow(missing_docs)] // the names say all
+pub enum Dtype {
     Int8,
     UInt8,
     Int16,
@@ -170,12 +171,15 @@ pub(crate) enum Dtype {
 }
 
 impl Dtype {
-    pub(crate) const fn size(self) -> usize {
+    /// The bytes of a sample.
+    #[must_use]
+    pub const fn size(self) -> usize {
         [1, 1, 2, 2, 4, 4, 8, 8, 4, 8][self as usize]
     }
 
-    /// Returns NumPy's name: `int8`, `float32`, ...
-    pub(crate) const fn name(self) -> &'static str {
+    /// NumPy's name: `int8`, `float32`, ...
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"][self as usize]
     }
 

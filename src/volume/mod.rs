@@ -9,7 +9,8 @@ mod grid;
 mod survey;
 mod unit;
 
-pub(crate) use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Dtype, NativeJson, Scaling};
+pub use array::Dtype;
+pub(crate) use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, NativeJson, Scaling};
 pub(crate) use brick::{Brick, BrickSet, Coded, Element, ObjectName, Plain, StoredLength};
 pub(crate) use dims::{Dims, Layout, MAX_AXES, Region};
 pub(crate) use grid::{AxisPermutation, BrickGrid};

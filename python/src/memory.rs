@@ -1,0 +1,112 @@
+//! The memory of Python objects that samples are read to.
+
+use std::slice;
+
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use volfs::Dtype;
+
+use crate::index::Key;
+use crate::numpy;
+
+/// Returns a new NumPy array of this shape, whose content is arbitrary.
+pub fn empty<'py>(py: Python<'py>, shape: &[u64], dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    numpy(py)?.call_method1(pyo3::intern!(py, "empty"), (PyTuple::new(py, shape)?, dtype))
+}
+
+/// Memory to read to. The object that it belongs to cannot give it away while this exists.
+pub struct Target {
+    start: *mut u8,
+    /// Bytes from the first sample to the end of the last.
+    length: usize,
+    /// Of each axis, in bytes.
+    strides: Vec<isize>,
+    /// Frees the buffer, with the interpreter's lock.
+    _buffer: Box<dyn Send>,
+}
+
+// SAFETY: the memory may be written from any thread, as the buffer is held. Other threads of Python that use the same
+// array see samples come in any order, as with every function that releases the interpreter's lock.
+unsafe impl Send for Target {}
+// SAFETY: as above; the reads of the target are those of one call.
+unsafe impl Sync for Target {}
+
+impl Target {
+    /// Returns the memory of an array in C order.
+    pub fn whole(array: &Bound<'_, PyAny>, dtype: Dtype) -> PyResult<Self> {
+        Self::of(array, dtype, None)
+    }
+
+    /// Returns the memory of `out`, if it can be written to and has this shape and type.
+    pub fn new(out: &Bound<'_, PyAny>, dtype: Dtype, shape: &[u64]) -> PyResult<Self> {
+        Self::of(out, dtype, Some(shape))
+    }
+
+    fn of(array: &Bound<'_, PyAny>, dtype: Dtype, shape: Option<&[u64]>) -> PyResult<Self> {
+        match dtype {
+            Dtype::Int8 => Self::typed::<i8>(array, dtype, shape),
+            Dtype::UInt8 => Self::typed::<u8>(array, dtype, shape),
+            Dtype::Int16 => Self::typed::<i16>(array, dtype, shape),
+            Dtype::UInt16 => Self::typed::<u16>(array, dtype, shape),
+            Dtype::Int32 => Self::typed::<i32>(array, dtype, shape),
+            Dtype::UInt32 => Self::typed::<u32>(array, dtype, shape),
+            Dtype::Int64 => Self::typed::<i64>(array, dtype, shape),
+            Dtype::UInt64 => Self::typed::<u64>(array, dtype, shape),
+            Dtype::Float32 => Self::typed::<f32>(array, dtype, shape),
+            Dtype::Float64 => Self::typed::<f64>(array, dtype, shape),
+        }
+    }
+
+    fn typed<T: Element + Send + 'static>(
+        array: &Bound<'_, PyAny>,
+        dtype: Dtype,
+        shape: Option<&[u64]>,
+    ) -> PyResult<Self> {
+        let buffer = PyBuffer::<T>::get(array).map_err(|error| {
+            PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian: {error}"))
+        })?;
+        if buffer.readonly() {
+            return Err(PyValueError::new_err("out is read-only"));
+        }
+        if let Some(shape) = shape
+            && !buffer.shape().iter().map(|n| *n as u64).eq(shape.iter().copied())
+        {
+            let text = format!("out has the shape {:?}, and the region {shape:?}", buffer.shape());
+            return Err(PyValueError::new_err(text));
+        }
+        let strides = buffer.strides().to_vec();
+        let reach = |(count, stride): (&usize, &isize)| count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
+        let is_empty = buffer.shape().contains(&0);
+        let length = buffer.shape().iter().zip(&strides).map(reach).sum::<usize>() + buffer.item_size();
+        let length = if is_empty { 0 } else { length };
+        Ok(Self { start: buffer.buf_ptr().cast(), length, strides, _buffer: Box::new(buffer) })
+    }
+
+    pub fn has_negative_strides(&self) -> bool {
+        self.strides.iter().any(|stride| *stride < 0)
+    }
+
+    /// Returns the selection of a key whose samples go to this memory, which has no negative strides.
+    pub fn selection(&self, key: &Key) -> volfs::Selection {
+        let strides: Vec<u64> = self.strides.iter().map(|stride| stride.unsigned_abs() as u64).collect();
+        key.strided(&strides)
+    }
+
+    /// Reads selections to this memory, which has no negative strides.
+    pub fn read(
+        &self,
+        array: &volfs::Array,
+        selections: &[volfs::Selection],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), volfs::ReadError> {
+        if self.length == 0 {
+            return array.read_selections(selections, &mut [], Some(goes_on));
+        }
+        // SAFETY: the buffer, which is held, has these bytes from its first sample to its last, since no stride is
+        // negative, and may be written to.
+        let memory = unsafe { slice::from_raw_parts_mut(self.start, self.length) };
+        array.read_selections(selections, memory, Some(goes_on))
+    }
+}
