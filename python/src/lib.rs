@@ -165,11 +165,11 @@ impl Array {
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let key = parse(key, self.array.shape())?;
-        let out = empty(py, &key.result_shape(), self.dtype(py)?.bind(py))?;
-        self.fill(py, &[&key], &out, 0)?;
-        let out = key.reversed(py, out)?;
+        let shape = if key.is_scalar() { vec![1] } else { key.result_shape() };
+        let out = empty(py, &shape, self.dtype(py)?.bind(py))?;
+        self.fill(py, &[&key], &out)?;
         // NumPy returns a scalar, too
-        if key.is_scalar() { out.get_item(PyTuple::empty(py)) } else { Ok(out) }
+        if key.is_scalar() { out.get_item(0) } else { key.reversed(py, out) }
     }
 
     /// Read a region into `out`, which has its shape and the dtype of the samples, and any strides.
@@ -181,7 +181,7 @@ impl Array {
         if key.is_reversed() || target.has_negative_strides() {
             drop(target);
             let read = empty(py, &key.result_shape(), self.dtype(py)?.bind(py))?;
-            self.fill(py, &[&key], &read, 0)?;
+            self.fill(py, &[&key], &read)?;
             return numpy(py)?.call_method1("copyto", (out, key.reversed(py, read)?)).map(drop);
         }
         let selection = target.selection(&key);
@@ -203,13 +203,13 @@ impl Array {
         match keys.first().map(Key::result_shape) {
             Some(shape) if keys.iter().all(|key| key.result_shape() == shape) => {
                 let out = empty(py, &[&[keys.len() as u64], &shape[..]].concat(), dtype)?;
-                self.fill(py, &all, &out, shape.len())?;
+                self.fill(py, &all, &out)?;
                 Ok(out)
             }
             _ => {
                 let samples = |key: &Key| key.result_shape().iter().product::<u64>();
                 let out = empty(py, &[keys.iter().map(samples).sum()], dtype)?;
-                self.fill(py, &all, &out, 0)?;
+                self.fill(py, &all, &out)?;
                 let (parts, mut at) = (PyList::empty(py), 0);
                 for key in &keys {
                     let end = at + samples(key);
@@ -225,7 +225,7 @@ impl Array {
 
 impl Array {
     /// Reads regions to `out`, a new array in C order, one after the other.
-    fn fill<'py>(&self, py: Python<'py>, keys: &[&Key], out: &Bound<'py, PyAny>, _: usize) -> PyResult<()> {
+    fn fill<'py>(&self, py: Python<'py>, keys: &[&Key], out: &Bound<'py, PyAny>) -> PyResult<()> {
         let target = Target::whole(out, self.array.dtype())?;
         let (mut offset, size) = (0, self.array.dtype().size());
         let selections: Vec<_> = keys

@@ -64,9 +64,18 @@ impl Target {
         dtype: Dtype,
         shape: Option<&[u64]>,
     ) -> PyResult<Self> {
-        let buffer = PyBuffer::<T>::get(array).map_err(|error| {
+        // a buffer without axes has no shape that could be asked for
+        let flat = match shape {
+            Some([]) => Some(array.call_method1("reshape", (1,))?),
+            _ => None,
+        };
+        let shape = shape.map(|shape| if shape.is_empty() { &[1] } else { shape });
+        let buffer = PyBuffer::<T>::get(flat.as_ref().unwrap_or(array)).map_err(|error| {
             PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian: {error}"))
         })?;
+        if buffer.format().to_bytes().starts_with(b">") || buffer.format().to_bytes().starts_with(b"!") {
+            return Err(PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian")));
+        }
         if buffer.readonly() {
             return Err(PyValueError::new_err("out is read-only"));
         }

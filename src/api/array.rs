@@ -275,7 +275,7 @@ impl Array {
         };
         let axes = || ReadError::Region(format!("selection of other than {} axes", self.facts.shape.len()));
         let selections: Option<Vec<_>> = selections.iter().map(selection).collect();
-        let selections = selections.ok_or_else(axes)?;
+        let mut selections = selections.ok_or_else(axes)?;
         let (array_shape, size) = (self.facts.shape, self.facts.dtype.size());
         for selection in &selections {
             if !selection.fits(&array_shape, size, usize::MAX) {
@@ -285,6 +285,7 @@ impl Array {
                 return Err(ReadError::Memory(format!("it has {} bytes", memory.len())));
             }
         }
+        selections.retain(|selection| !selection.shape.contains(&0));
         if !data_path::are_disjoint(&selections, size) {
             return Err(ReadError::Memory("samples overlap".into()));
         }
