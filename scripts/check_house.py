@@ -37,9 +37,10 @@ TOP = {"internals", "formats_tests", "test_support", "fuzz"}
 LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
-    "files in src": 240,
-    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML
-    "lines of code in src": 38_100,
+    # 240 before the locks were ours
+    "files in src": 241,
+    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before forked children could read
+    "lines of code in src": 38_260,
     "public items": 40,
     "crates in a default build": 190,
     # 27,000 before boxes as files, OME-TIFF, and the table of programs that read the views

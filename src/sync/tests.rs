@@ -1,4 +1,4 @@
-/// The locks of the scheduler with the methods of `parking_lot`, and the clock by which waits time out.
+/// The locks of the scheduler with the methods of ours, and the clock by which waits time out.
 #[cfg(feature = "shuttle")]
 pub(crate) mod scheduled {
     use std::cell::{Cell, RefCell};
