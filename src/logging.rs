@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use env_logger::{Builder, Env, Logger};
@@ -25,7 +25,7 @@ use thiserror::Error;
 
 use crate::memory;
 use crate::safe_open::{self, OpenError};
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 
 /// Lines that [`RecentLines`] keeps.
 const KEPT_LINES: usize = 100;
@@ -285,7 +285,7 @@ impl LogLimit {
 
 /// Logs a warning unless the same one was logged a few minutes ago, or many others just now.
 pub(crate) fn warn_seldom(message: &str) {
-    static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(AGAIN_AFTER));
+    static LIMIT: LazyPerProcess<LogLimit> = LazyPerProcess::new(|| LogLimit::new(AGAIN_AFTER));
     LIMIT.warn(message, message);
 }
 

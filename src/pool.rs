@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{Pid, gettid};
@@ -19,7 +19,7 @@ use rustix::thread::{Pid, gettid};
 use crate::logging::LogLimit;
 use crate::memory::claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, thread};
+use crate::sync::{Condvar, LazyPerProcess, Mutex, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -207,7 +207,7 @@ impl Pool {
 
     /// Spawns a worker, which is counted already. Returns `false` if the system has no more threads.
     fn spawn_worker(self: &Arc<Self>) -> bool {
-        static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(WARN_INTERVAL));
+        static LIMIT: LazyPerProcess<LogLimit> = LazyPerProcess::new(|| LogLimit::new(WARN_INTERVAL));
         let pool = Arc::clone(self);
         // a thread that cannot get the memory that it begins with ends the process
         let spawned = claim(THREAD).map_err(io::Error::from).and_then(|claim| {

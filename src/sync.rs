@@ -20,4 +20,4 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use process::{PerProcess, enter};
+pub(crate) use process::{LazyPerProcess, OfProcess, PerProcess, enter};

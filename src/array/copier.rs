@@ -33,6 +33,7 @@ impl ReadError {
     }
 }
 
+// empty but for the memory of the lists whenever a call of this thread has ended, so a child can use it, too
 thread_local! {
     static LISTS: Cell<Lists> = Cell::default();
 }

@@ -15,6 +15,8 @@ use nix::libc;
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
 
+use crate::sync::LazyPerProcess;
+
 /// Blocks from this size on are maps of their own, which return to the system when they are freed. By default the
 /// allocator raises this threshold to the largest block that it has freed.
 const MMAP_THRESHOLD: i32 = 128 << 10;
@@ -169,7 +171,8 @@ pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> 
     Ok(elements)
 }
 
-static CLAIMED: AtomicUsize = AtomicUsize::new(0);
+/// The bytes of all claims. A child has no claims of the other threads of its parent.
+static CLAIMED: LazyPerProcess<AtomicUsize> = LazyPerProcess::new(|| AtomicUsize::new(0));
 
 /// Memory that is about to be allocated by something that ends the process if it gets none. A claim takes no memory.
 #[derive(Debug)]

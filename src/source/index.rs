@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Blocking, Source, SourceError, new_number};
 use crate::memory::{LruByWeight, try_zeroed};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, OfProcess};
 
 /// Bytes of a page of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
@@ -23,6 +23,8 @@ const DENSE: u64 = 64 << 20;
 pub(crate) type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
+/// The parts that a thread keeps.
+type LastParts = [Option<(PartKey, Part)>; THREAD_PARTS];
 
 /// The number of parts that each thread keeps. Neighbouring bricks are in the same part, and a request touches a
 /// hundred bricks.
@@ -31,8 +33,8 @@ const THREAD_PARTS: usize = 4;
 const THREAD_PART_BYTES: usize = 64 << 10;
 
 thread_local! {
-    static LAST_USED: RefCell<[Option<(PartKey, Part)>; THREAD_PARTS]> =
-        const { RefCell::new([const { None }; THREAD_PARTS]) };
+    static LAST_USED: RefCell<OfProcess<LastParts>> =
+        const { RefCell::new(OfProcess::new([const { None }; THREAD_PARTS])) };
 }
 
 /// Caches parts of all tables, bounded in bytes.
@@ -57,7 +59,7 @@ impl IndexCache {
     pub(crate) fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
         // the parts of a thread are never stale: a key belongs to one table of the process, and a part never changes
         let part = LAST_USED.with_borrow_mut(|last_used| {
-            let slot = &mut last_used[(key.1 ^ key.2) as usize % THREAD_PARTS];
+            let slot = &mut last_used.get()[(key.1 ^ key.2) as usize % THREAD_PARTS];
             if let Some((known, part)) = slot
                 && *known == key
             {

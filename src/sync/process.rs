@@ -6,6 +6,8 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::mem;
+use std::ops::Deref;
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -28,6 +30,13 @@ pub(crate) fn enter() {
 /// Returns how often the process has changed.
 fn changes() -> u64 {
     PROCESS.load(Ordering::Relaxed) >> 32
+}
+
+/// Returns whether this process has made what was made after so many changes. A child may drop what it inherited before
+/// it calls [`enter`], so this asks the system, too. A process that never calls `enter` owns all that it has.
+fn owns(changes: u64) -> bool {
+    let known = PROCESS.load(Ordering::Relaxed);
+    known >> 32 == changes && (known == 0 || known & u64::from(u32::MAX) == u64::from(process::id()))
 }
 
 /// A value that is made when a process first asks for it. Without locks: threads that ask at the same time may make it
@@ -53,7 +62,11 @@ impl<T> PerProcess<T> {
 impl<T: Send + Sync> PerProcess<T> {
     /// Returns the value of this process, if it was made.
     pub(crate) fn get(&self) -> Option<&T> {
-        let made = self.made.load(Ordering::Acquire);
+        self.value_of(self.made.load(Ordering::Acquire))
+    }
+
+    /// Returns the value that was stored, if this process has made it.
+    fn value_of(&self, made: *const Made<T>) -> Option<&T> {
         // SAFETY: what is stored here is freed by `drop` alone, which has the only reference.
         unsafe { made.as_ref() }.filter(|made| made.changes == changes()).map(|made| &made.value)
     }
@@ -68,10 +81,11 @@ impl<T: Send + Sync> PerProcess<T> {
 
     /// Like [`PerProcess::get_or_init`], for values that may not be had.
     pub(crate) fn get_or_try_init<E>(&self, init: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
-        if let Some(value) = self.get() {
+        // one look: a value that another thread stores after it is not replaced
+        let before = self.made.load(Ordering::Acquire);
+        if let Some(value) = self.value_of(before) {
             return Ok(value);
         }
-        let before = self.made.load(Ordering::Acquire);
         let made = Box::into_raw(Box::new(Made { changes: changes(), value: init()? }));
         // A value of another process stays in memory, unreachable: its locks may be held, so it cannot be dropped.
         let stored = match self.made.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire) {
@@ -82,7 +96,7 @@ impl<T: Send + Sync> PerProcess<T> {
                 other
             }
         };
-        // SAFETY: as in `get`; `other` was stored by another thread of this process meanwhile, so it is not null.
+        // SAFETY: as in `value_of`; `other` was stored by another thread of this process meanwhile, so it is not null.
         Ok(unsafe { &(*stored).value })
     }
 }
@@ -91,8 +105,61 @@ impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let made = *self.made.get_mut();
         // SAFETY: it is null or came from `into_raw`, and nobody has a reference to it any more.
-        if unsafe { made.as_ref() }.is_some_and(|made| made.changes == changes()) {
+        if unsafe { made.as_ref() }.is_some_and(|made| owns(made.changes)) {
+            // SAFETY: as above
             drop(unsafe { Box::from_raw(made) });
+        }
+    }
+}
+
+/// For statics, in place of `LazyLock`: a child waits for ever for one that another thread of its parent was about to
+/// make. Threads that ask at the same time may make it several times.
+pub(crate) struct LazyPerProcess<T> {
+    value: PerProcess<T>,
+    make: fn() -> T,
+}
+
+impl<T> LazyPerProcess<T> {
+    pub(crate) const fn new(make: fn() -> T) -> Self {
+        Self { value: PerProcess::new(), make }
+    }
+}
+
+impl<T: Send + Sync> Deref for LazyPerProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.get_or_init(self.make)
+    }
+}
+
+/// For values of a thread: the thread that forks goes on in the child, where it begins with a default. What it
+/// inherited may have to take locks when it is dropped, so it is not.
+pub(crate) struct OfProcess<T> {
+    changes: u64,
+    /// `None` once it is dropped.
+    value: Option<T>,
+}
+
+impl<T: Default> OfProcess<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { changes: 0, value: Some(value) }
+    }
+
+    /// Returns the value of this process.
+    pub(crate) fn get(&mut self) -> &mut T {
+        if self.changes != changes() {
+            mem::forget(self.value.take());
+            self.changes = changes();
+        }
+        self.value.get_or_insert_default()
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if !owns(self.changes) {
+            mem::forget(self.value.take());
         }
     }
 }
@@ -101,7 +168,12 @@ impl<T> Drop for PerProcess<T> {
 mod tests {
     use std::sync::Arc;
 
+    use nix::libc;
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, alarm, fork};
+
     use super::*;
+    use crate::sync::Mutex;
 
     #[test]
     fn a_value_is_made_once_and_dropped() {
@@ -113,5 +185,38 @@ mod tests {
         assert_eq!(Arc::strong_count(&shared), 2);
         drop(value);
         assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn a_child_neither_uses_nor_drops_what_it_inherits() {
+        static LOCKED: LazyPerProcess<Mutex<u8>> = LazyPerProcess::new(|| Mutex::new(1));
+        enter();
+        let mut guard = LOCKED.lock();
+        *guard = 2;
+        let (shared, field, mut of_thread, mut unused) =
+            (Arc::new(()), PerProcess::new(), OfProcess::new(None), OfProcess::new(None));
+        field.get_or_init(|| Arc::clone(&shared));
+        *of_thread.get() = Some(Arc::clone(&shared));
+        *unused.get() = Some(Arc::clone(&shared));
+        // SAFETY: the child allocates, which the C library allows, and takes no lock that another thread may hold.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                alarm::set(60);
+                drop(unused);
+                let kept = Arc::strong_count(&shared) == 4;
+                enter();
+                let locks = LOCKED.lock();
+                let is_new = *locks == 1 && field.get().is_none() && of_thread.get().is_none();
+                drop((field, of_thread));
+                let is_kept = kept && Arc::strong_count(&shared) == 4;
+                // SAFETY: it ends the process, without the destructors of the parent.
+                unsafe { libc::_exit(if is_new && is_kept { 0 } else { 1 }) }
+            }
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+                drop((field, of_thread, unused));
+                assert_eq!((*guard, Arc::strong_count(&shared)), (2, 1));
+            }
+        }
     }
 }

@@ -13,11 +13,11 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
-
 use block::{Block, Planes, Stream, Target};
 use header::Header;
 pub(crate) use header::shortest;
+
+use crate::sync::LazyPerProcess;
 
 /// The instructions that blocks are decoded with.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Instructions {
     /// Returns the fastest that this machine has.
     pub(crate) fn best() -> Self {
         // asking the processor takes long under a hypervisor
-        static BEST: LazyLock<Instructions> = LazyLock::new(|| {
+        static BEST: LazyPerProcess<Instructions> = LazyPerProcess::new(|| {
             #[cfg(target_arch = "x86_64")]
             if let Some(features) = simd::Features::detect() {
                 return Instructions::Simd(features);

@@ -9,6 +9,7 @@ use super::header::{BlockType, Header};
 use crate::codec::lz4;
 use crate::format::FormatError;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
+use crate::sync::OfProcess;
 use crate::volume::ObjectName;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ struct LastRaw {
 }
 
 thread_local! {
-    static LAST_RAW: RefCell<Option<LastRaw>> = const { RefCell::new(None) };
+    static LAST_RAW: RefCell<OfProcess<Option<LastRaw>>> = const { RefCell::new(OfProcess::new(None)) };
 }
 
 impl LastRaw {
@@ -114,7 +115,8 @@ impl Cubes {
         let damaged = |why: &str| FormatError::Damaged(format!("block {number} of {}: {why}", cube_name(cube.at)));
         let beyond = || damaged("it lies beyond the end of the file");
         let is_last = |last: &&LastRaw| (last.table_id, last.number) == (cube.table_id, cube.number);
-        let known = LAST_RAW.with_borrow(|last| last.as_ref().filter(is_last).map(|last| last.block(number, bytes)));
+        let known =
+            LAST_RAW.with_borrow_mut(|last| last.get().as_ref().filter(is_last).map(|last| last.block(number, bytes)));
         if let Some(block) = known {
             return block.ok_or_else(beyond);
         }
@@ -125,7 +127,7 @@ impl Cubes {
         if page.blocks == BlockType::Raw {
             let last = LastRaw::of(cube, &page);
             let block = last.block(number, bytes);
-            LAST_RAW.set(Some(last));
+            LAST_RAW.with_borrow_mut(|kept| *kept.get() = Some(last));
             return block.ok_or_else(beyond);
         }
         let begin = page.boundary(within);

@@ -20,7 +20,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use lru::LruCache;
 
@@ -32,7 +32,7 @@ use properties::{FILE, MAX_BYTES, Mag, Properties};
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::format::bytes::read_bytes;
 use crate::source::{EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, SourceError};
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 use crate::volume::DatasetInfo;
 
 /// The number of descriptions whose verdict is remembered.
@@ -41,8 +41,8 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const MAX_ENTRIES: usize = 4096;
 
 /// Whether descriptions have a layer of this format, by the versions of the files.
-static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
-    LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+static VERDICTS: LazyPerProcess<Mutex<LruCache<ObjectVersion, bool>>> =
+    LazyPerProcess::new(|| Mutex::new(LruCache::new(REMEMBERED)));
 
 pub(crate) struct Wkw;
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use lru::LruCache;
@@ -16,7 +16,7 @@ use rustix::param::page_size;
 
 use super::map::{GuardedMmap, mincore_is_reliable};
 use crate::source::new_number;
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 
 /// Bytes of a window. Its page tables take a five-hundredth of that.
 const WINDOW_BYTES: u64 = 256 << 20;
@@ -40,8 +40,8 @@ const OTHER_LOCAL: [u32; 8] =
     [0x794c_7630, 0x2fc1_2fc1, 0x8584_58f6, 0x7371_7368, 0xe0f5_e1e2, 0x4d44, 0x2011_bab0, 0x7366_746e];
 
 /// The windows of all files, by file and number.
-static CACHE: LazyLock<Mutex<LruCache<(u64, u64), CachedWindow>>> =
-    LazyLock::new(|| Mutex::new(LruCache::new(CAPACITY)));
+static CACHE: LazyPerProcess<Mutex<LruCache<(u64, u64), CachedWindow>>> =
+    LazyPerProcess::new(|| Mutex::new(LruCache::new(CAPACITY)));
 
 /// A window in the cache, which is mapped once it is requested often.
 #[derive(Default)]
@@ -207,7 +207,7 @@ pub(crate) struct CoarseInstant(u32);
 
 impl CoarseInstant {
     pub(crate) fn now() -> Self {
-        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        static START: LazyPerProcess<Instant> = LazyPerProcess::new(Instant::now);
         Self((START.elapsed().as_millis() as u32).wrapping_add(RESIDENCY_TTL) | 1)
     }
 }

@@ -15,7 +15,7 @@ use lru::LruCache;
 use super::client::{At, Client, Fetched, ObjectMeta};
 use super::names::prefix_of;
 use crate::source::disk_cache::{CacheKey, DiskCache, stable_hash};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, LazyPerProcess, Mutex};
 
 /// An object without an etag counts as one version only if it was last changed so long before it was looked at: another
 /// change might get the same time, and clocks differ.
@@ -30,7 +30,7 @@ const PER_LISTING: u32 = 20;
 const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// The most names of all sources that are remembered, 32 bytes each, and how many are.
 const MOST_NAMES: usize = 1 << 20;
-static NAMES: AtomicUsize = AtomicUsize::new(0);
+static NAMES: LazyPerProcess<AtomicUsize> = LazyPerProcess::new(|| AtomicUsize::new(0));
 
 /// Bytes of the record of a header: a number of bytes, and these with zeros behind them.
 const RECORD: usize = 64;

@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -22,6 +22,7 @@ use crate::counters::Counters;
 use crate::logging::LogLimit;
 use crate::memory::{Buffer, BufferPool};
 use crate::source::{About, EntryKind, ObjectVersion, hash_of, most_connections};
+use crate::sync::LazyPerProcess;
 
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
@@ -39,9 +40,10 @@ const MAX_AT_ONCE: u64 = 64 << 20;
 /// Bodies of fewer bytes take as many as they have.
 const SMALL: usize = 128 << 10;
 
-/// Returns the runtime of the threads. It is started at the first call: a daemon forks before it has threads.
+/// Returns the runtime of the threads. It is started at the first call: a daemon forks before it has threads, and the
+/// child of a program has none of its parent's.
 pub(super) fn runtime() -> io::Result<Handle> {
-    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    static RUNTIME: LazyPerProcess<OnceLock<Result<Runtime, String>>> = LazyPerProcess::new(OnceLock::new);
     let started = RUNTIME.get_or_init(|| {
         // fails only if there is one already
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -304,7 +306,7 @@ impl Client {
 
     /// Logs a failure, each cause once a minute.
     fn logged(&self, error: StoreError) -> StoreError {
-        static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(LOG_AGAIN));
+        static LIMIT: LazyPerProcess<LogLimit> = LazyPerProcess::new(|| LogLimit::new(LOG_AGAIN));
         LIMIT.warn((&self.base, &error.text), &format!("{}: {}", self.base, error.text));
         error
     }

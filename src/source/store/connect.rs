@@ -21,6 +21,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::error::{NO_CREDENTIALS, StoreError};
 use super::http::{Metrics, StoreConnector};
 use crate::source::{StoreKind, StoreOption, StoreUrl};
+use crate::sync::LazyPerProcess;
 
 /// Options that hold unless the environment or the command line has others: how long a connection and a whole answer
 /// may take. A store that loses a machine may need 8 seconds for the first answer after that.
@@ -320,7 +321,7 @@ fn chosen_profile() -> Option<String> {
 /// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory
 /// alone.
 fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
-    static FILE: OnceLock<io::Result<File>> = OnceLock::new();
+    static FILE: LazyPerProcess<OnceLock<io::Result<File>>> = LazyPerProcess::new(OnceLock::new);
     let key = S3Key::ContainerAuthorizationTokenFile;
     let token = env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
     let (true, Some(token)) = (builder.get_config_value(&key).is_none(), token) else { return Ok(builder) };

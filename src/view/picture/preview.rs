@@ -3,14 +3,14 @@
 //! What it shows, and where, is decided from shapes alone.
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::palettes::{BACKGROUND, Palette, Values};
 use super::plane::{Plane, Rectangle, Subject, why_no_pictures};
 use super::png::{PixelFormat, PngLayout, combined};
 use crate::format::{Array, FormatError};
 use crate::memory::{Claim, LruByWeight, OutOfMemory, claim, try_with_capacity, try_zeroed};
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 use crate::view::entry::Entry;
 use crate::view::segments::{ComputedFile, Content, Convert, NextSegment, Samples, Segment};
 use crate::view::{LayerRef, View, hash_of};
@@ -38,8 +38,8 @@ const MAX_SAMPLES: u64 = 1 << 17;
 const MAX_KEPT: usize = 4 << 20;
 
 /// The pictures that were read last.
-static PICTURES: LazyLock<Mutex<LruByWeight<ArrayId, Arc<[u8]>>>> =
-    LazyLock::new(|| Mutex::new(LruByWeight::new(MAX_KEPT)));
+static PICTURES: LazyPerProcess<Mutex<LruByWeight<ArrayId, Arc<[u8]>>>> =
+    LazyPerProcess::new(|| Mutex::new(LruByWeight::new(MAX_KEPT)));
 
 pub(crate) const PREVIEW: View = View { hidden, ..View::new(Some("preview"), entries) };
 

@@ -6,7 +6,7 @@
 
 use std::mem;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::palettes;
 use super::pixels::Pixels;
@@ -14,7 +14,7 @@ use super::plane::{Plane, Subject, why_no_pictures};
 use super::png::{PixelFormat, PngLayout, combined};
 use crate::format::{Array, FormatError};
 use crate::memory::{LruByWeight, try_zeroed};
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 use crate::view::entry::{Entry, numbered};
 use crate::view::names::axis_names;
 use crate::view::segments::{ComputedFile, Content, Convert, NextSegment, Samples, Segment};
@@ -166,7 +166,7 @@ const MAX_SUMS: usize = 1 << 20;
 
 /// The checksums of the slices that were read last: a reader that has read a file from its front to its end finds that
 /// of the whole already there, and one that reads only its end again does not read the whole again.
-static SUMS: LazyLock<Mutex<ChecksumsBySlice>> = LazyLock::new(|| Mutex::new(LruByWeight::new(MAX_SUMS)));
+static SUMS: LazyPerProcess<Mutex<ChecksumsBySlice>> = LazyPerProcess::new(|| Mutex::new(LruByWeight::new(MAX_SUMS)));
 
 type ChecksumsBySlice = LruByWeight<(ArrayId, Plane), Arc<Checksums>>;
 

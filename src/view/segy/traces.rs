@@ -1,12 +1,12 @@
 //! Which traces a survey has, and their order in the file.
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::format::{Array, FormatError, SegyImport};
 use crate::memory::{self, LruByWeight, try_with_capacity, try_zeroed};
 use crate::source::Blocking;
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 use crate::view::segments::Samples;
 use crate::volume::{ArrayId, Brick, Coded, Dims, Layout, Region, StoredLength};
 
@@ -21,8 +21,8 @@ const KEPT: usize = 1 << 20;
 pub(super) const MAX_POSITIONS: u64 = 1 << 30;
 
 /// The counts of surveys that were needed lately. An array is never another one under the same number.
-static LATELY: LazyLock<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
-    LazyLock::new(|| Mutex::new(LruByWeight::new(KEPT)));
+static LATELY: LazyPerProcess<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
+    LazyPerProcess::new(|| Mutex::new(LruByWeight::new(KEPT)));
 
 /// The number of traces before each block of positions.
 pub(super) struct TraceCounts {

@@ -38,7 +38,7 @@ use tree::{Bands, TreeLinks, has, subsets};
 use walk::{COUNTED_LEVELS, EntryLists, MAX_REPEATS};
 
 use crate::format::bytes::{ByteReader, PastEnd, f32_values};
-use crate::sync::Mutex;
+use crate::sync::{LazyPerProcess, Mutex};
 use crate::volume::Dtype;
 
 /// The properties that a chunk must have.
@@ -292,7 +292,7 @@ const MAX_IDLE_BYTES: usize = 40 << 20;
 
 /// Scratch memory that decoders share, so that each chunk does not allocate its own: how many are in use, and the
 /// others. There are never more than decoders have run at a time.
-static POOL: Mutex<(usize, Vec<Scratch>)> = Mutex::new((0, Vec::new()));
+static POOL: LazyPerProcess<Mutex<(usize, Vec<Scratch>)>> = LazyPerProcess::new(|| Mutex::new((0, Vec::new())));
 
 /// Calls `decode` with scratch memory from the pool.
 pub(crate) fn with_scratch<T>(decode: impl FnOnce(&mut Scratch) -> T) -> T {
