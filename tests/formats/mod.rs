@@ -5,6 +5,7 @@ mod bombs;
 mod endless;
 mod faults_at_opening;
 mod file_system;
+mod forks;
 mod fuzzing;
 mod layer_folders;
 mod mutations;
