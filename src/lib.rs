@@ -1,12 +1,27 @@
-//! volfs shows bricked volumes (seismic, microscopy) as plain array files.
+//! volfs reads bricked volumes, seismic (ZGY, VDS) and microscopy (WKW), as arrays: here in process, and by the program
+//! `volfs` as the files of a mount.
 //!
-//! Each layer of a dataset at each level of detail is a virtual file of samples in C order, with JSON beside it; a
-//! brick is found, read and decoded when a client reads its samples, and kept in a cache of bounded size.
+//! ```
+//! let survey = volfs::open("tests/data/demo/north.zgy")?; // or s3://BUCKET/north.zgy
+//! let layer = survey.layers().next().ok_or("no layer")?; // or survey.layer("Amplitude")?
+//! let array = layer.level(0).ok_or("no level")?; // 0 is the finest
+//! assert_eq!(array.shape(), [128, 96, 192]); // inline, crossline, sample
+//! let inline: Vec<f32> = array.read((20,))?; // 96 x 192 samples, in C order
+//! let trace: Vec<f32> = array.read((20, 48))?;
+//! let window: Vec<f32> = array.read((.., 40..60, 100..))?;
+//! # assert_eq!((inline.len(), trace.len(), window.len()), (96 * 192, 192, 128 * 20 * 92));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`open`] reads headers only. All arrays of a process share one cache of decoded bricks, whose bound
+//! [`set_cache_size`] sets, and everything is `Send` and `Sync`. A forked child opens its datasets anew when it first reads.
+//!
+//! # Inside
 //!
 //! The data path is one straight line, from the kernel down to the file:
 //!
 //! ```text
-//! mount::fuse  a read request of the kernel
+//! mount::fuse  a read request of the kernel       api  a read in process, which goes on at `array`
 //!   fs         the open file; which pages to read ahead
 //!   view       the segments of a virtual file: known bytes, or samples of an array
 //!   array      samples as bricks: cached, in flight on another thread, or decoded now, in parallel
@@ -61,6 +76,10 @@ pub use api::{
     cache_size, open, set_cache_size,
 };
 pub use memory::ReservingAllocator;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+mod docs_of_rust {}
 
 /// Runs the command that the arguments name, and prints an error if it fails. `args` begins with the name of the
 /// program.

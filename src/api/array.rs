@@ -333,6 +333,10 @@ impl Array {
                 let is_brick = brick.len() == count.len() && brick.iter().zip(count.iter()).all(|(at, n)| at < n);
                 is_brick.then(|| array.info().grid.region(brick))
             };
+            // what a file has after a change says nothing about what was opened
+            if self.stored(opened).source().check_unchanged() == Err(SourceError::Changed) {
+                return ReadError::Changed(self.to_string());
+            }
             let data_path::ReadError { brick, .. } = error;
             ReadError::new(self.to_string(), error, || held(&brick))
         };
