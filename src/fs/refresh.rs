@@ -20,6 +20,7 @@ use super::handles::{ContentState, FileHandle};
 use super::ino::Ino;
 use super::stall::{LOOK, StallWatch};
 use crate::catalog::{Node, OpenDataset, OpenResult};
+use crate::memory::trim_code;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{Blocking, RefreshQueue};
 use crate::sync::{Condvar, Mutex};
@@ -80,6 +81,9 @@ impl Volfs {
                 if idle_memory.look(decoded, Instant::now(), UNUSED) || !(has_open_files || is_store) {
                     fs.reader.buffers().release_idle();
                     fs.registries.formats.iter().for_each(|format| format.release_idle());
+                    if !is_busy {
+                        trim_code();
+                    }
                 }
                 let Some(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
