@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = [
     {"main", "cli"},
     {"mount", "serve"},
-    {"fs"},
+    {"fs", "api"},
     {"view", "verify"},
     {"catalog", "array"},
     {"format"},
@@ -37,11 +37,12 @@ TOP = {"internals", "formats_tests", "test_support", "fuzz"}
 LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
-    # 240 before the locks were ours
-    "files in src": 241,
-    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before forked children could read
-    "lines of code in src": 38_260,
-    "public items": 40,
+    # 240 before there was a public API, and locks that a fork leaves alone
+    "files in src": 247,
+    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before there was a public API, and forked children could read
+    "lines of code in src": 39_100,
+    # 40 before there was a public API
+    "public items": 90,
     "crates in a default build": 190,
     # 27,000 before boxes as files, OME-TIFF, and the table of programs that read the views
     "words of documentation": 28_200,
@@ -204,7 +205,7 @@ def missing_names(rust):
 
 def unlisted_unsafe():
     """Compares the files that may have unsafe code with the list in semantics.md."""
-    paths = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "fuzz/src").rglob("*.rs")]
+    paths = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "fuzz/src").rglob("*.rs"), *(ROOT / "python/src").rglob("*.rs")]
     found = {str(path.relative_to(ROOT)) for path in paths if re.search(r"allow\(unsafe_code\)", path.read_text())}
     listed = set(re.findall(r"^\| `([\w/.]+\.rs)` \|", (ROOT / "docs/semantics.md").read_text(), flags=re.M))
     for path in sorted(found ^ listed):

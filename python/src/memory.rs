@@ -1,4 +1,5 @@
 //! The memory of Python objects that samples are read to.
+#![allow(unsafe_code)]
 
 use std::slice;
 

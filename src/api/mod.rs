@@ -149,7 +149,7 @@ impl Opened {
         let tree = origin.tree(true, Arc::clone(&engine.counters)).map_err(|e| OpenError::io(&origin.path, &e))?;
         let with = OpenWith { index: Arc::clone(&engine.index), quality };
         let dataset = open_source(formats(), tree, with).map_err(|error| OpenError::new(&origin.path, error))?;
-        let levels = |layer: &crate::format::Layer| layer.levels.iter().map(|level| LevelState::new(level)).collect();
+        let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();
         let layers = dataset.dataset.layers().iter().map(levels).collect();
         Ok(Self { dataset, layers, bulkhead: Bulkhead::new(number()), looked: Mutex::new(Instant::now()) })
     }

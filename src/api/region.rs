@@ -135,7 +135,9 @@ pub(super) fn resolve(slices: &[Slice], shape: &Dims) -> Result<(Region, Vec<boo
 mod tests {
     use super::*;
 
-    fn resolved(region: impl IntoRegion) -> Result<(Vec<u64>, Vec<u64>, Vec<bool>), String> {
+    type Resolved = (Vec<u64>, Vec<u64>, Vec<bool>);
+
+    fn resolved(region: impl IntoRegion) -> Result<Resolved, String> {
         let (region, kept) = resolve(&region.into_slices(), &[10, 20, 30].into())?;
         Ok((region.start.to_vec(), region.shape.to_vec(), kept))
     }
