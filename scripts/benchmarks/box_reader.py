@@ -2,7 +2,8 @@
 
     box_reader.py CLIENT PATH EDGE COUNT [--crc]
 
-CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or folder of that format; or it is `zarr-python` or
+With EDGE 0 it reads traces: whole lines along the last axis. CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or
+folder of that format; or it is `volfs` in process, and PATH any of these; or it is `zarr-python` or
 `tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped` or `rows`, and PATH a .npy file, which is mapped,
 or of which each row of a box is read by a call of its own. The positions depend on the shape, EDGE and COUNT alone, so
 that all clients read the same boxes. Opening is not counted.
@@ -26,7 +27,7 @@ def native(name, path):
     shape, dtype, read = importlib.import_module(f"peer_{name}").opened(path)
 
     def box(start, edge):
-        out = np.empty((edge,) * len(shape), dtype)
+        out = np.empty((edge,) * len(shape) if edge else (1, 1, shape[2]), dtype)
         read(list(start), out)
         return out
 
@@ -70,7 +71,7 @@ def by_rows(path):
     return shape, read
 
 
-CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw")}
+CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw", "volfs")}
 CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
             "mapped": lambda path: sliced(np.load(path, mmap_mode="r")), "rows": by_rows}
 
@@ -78,6 +79,8 @@ CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
 def positions(shape, edge, count):
     """Returns where boxes begin, the same for every client."""
     random = np.random.default_rng(edge)
+    if edge == 0:
+        return [(*map(int, random.integers(0, shape[:2])), 0) for _ in range(count)]
     return [tuple(int(n) for n in random.integers(0, np.array(shape) - edge + 1)) for _ in range(count)]
 
 
