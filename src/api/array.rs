@@ -20,6 +20,9 @@ use crate::volume::{ArrayInfo, AxisPermutation, Dims, Region};
 /// The source is looked at again if that was not done for so long.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Reads of more bytes are not taken for steps of somebody who reads in order.
+const LARGE: u64 = 8 << 20;
+
 /// The type of a sample in memory.
 pub trait Sample: FromBytes + IntoBytes + Copy + Send + Sync + private::Sealed + 'static {
     /// The stored type that it is.
@@ -342,7 +345,10 @@ impl Array {
         };
         self.look(opened)?;
         let from_file = match &*selections {
-            [one] if one.is_dense() => state.record(array.info(), &Region { start: one.start, shape: one.shape }),
+            // what follows a large read is not worth keeping ready
+            [one] if one.is_dense() && one.samples() < LARGE / array.info().dtype.size() as u64 => {
+                state.record(array.info(), &Region { start: one.start, shape: one.shape })
+            }
             _ => None,
         };
         let array = Arc::clone(array);

@@ -48,6 +48,9 @@ pub(super) struct Access {
     pub(super) scan: Option<Arc<Scan>>,
     /// Counters that count the work for this reader, besides those of all readers.
     pub(super) counters: Option<Arc<Counters>>,
+    /// Whether bricks of which all samples are read are dropped afterwards. For large reads: new memory for the cache
+    /// costs as much as decoding again.
+    pub(super) drops_whole_bricks: bool,
 }
 
 impl Access {
@@ -115,7 +118,11 @@ impl Access {
                     // bricks that are decoded while the scan is only beginning belong to the scan as well
                     let of_scan = scan
                         .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
-                    let keep = if of_scan.is_some() { Keep::Scan } else { Keep::Shared };
+                    let keep = match of_scan {
+                        Some(_) => Keep::Scan,
+                        None if self.drops_whole_bricks && *region == self.info().grid.region(at) => Keep::Never,
+                        None => Keep::Shared,
+                    };
                     self.get_or_decode(at, keep, || {
                         of_scan.inspect(|(scan, _)| scan.update(|state| state.decoded += 1));
                         Ok(Arc::new(self.load(brick)?))

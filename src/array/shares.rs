@@ -185,7 +185,14 @@ impl CacheShares {
                     let (resources, layer, bulkhead) = (Arc::clone(resources), entry.layer, entry.bulkhead);
                     // first those who give up what the entering one gets
                     let at = if enters(&scan) { handovers.len() } else { 0 };
-                    let access = Access { resources, array, bulkhead, scan: Some(scan), counters: None };
+                    let access = Access {
+                        resources,
+                        array,
+                        bulkhead,
+                        scan: Some(scan),
+                        counters: None,
+                        drops_whole_bricks: false,
+                    };
                     handovers.insert(at, Handover { access, layer, removes_bricks });
                 }
             }
