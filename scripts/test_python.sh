@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tests the Python module against this checkout: formatting, types, and python/tests on real mounts. What Python needs
+# Tests the Python module against this checkout: formatting, types, and python/tests, also on real mounts. What Python needs
 # is installed into the target folder of cargo, by pip or else from Debian's packages; where neither can be had, or
 # nothing can be mounted, one line says so and the script succeeds.
 #
 #     ./scripts/test_python.sh [ARGUMENTS OF PYTEST]
 #
-# The environment can name another program to test: VOLFS=/path/to/volfs.
+# The environment can name another program and another extension: VOLFS=/path/to/volfs VOLFS_EXTENSION=/path/to/lib_volfs.so.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$repo"
@@ -44,12 +44,23 @@ if ! make_environment; then
         || skip "neither pip nor Debian can install NumPy and pytest here"
 fi
 
-# The module as if it was installed: the engine of xarray is found by an entry point.
+# The program and the extension, in debug builds.
+if [ -z "${VOLFS:-}" ]; then
+    cargo build --quiet
+    export VOLFS=$target/debug/volfs
+fi
+if [ -z "${VOLFS_EXTENSION:-}" ]; then
+    cargo build --quiet --package volfs-python
+    VOLFS_EXTENSION=$target/debug/lib_volfs.so
+fi
+
+# The module as if it was installed: with the extension, and with the entry point by which xarray finds its engine.
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 installed=$work/path/volfs-$version.dist-info
 rm -rf "$work/path"
-mkdir -p "$installed"
-ln -s "$repo/python/volfs" "$work/path/volfs"
+mkdir -p "$installed" "$work/path/volfs"
+ln -s "$repo"/python/volfs/* "$work/path/volfs"
+ln -s "$(realpath "$VOLFS_EXTENSION")" "$work/path/volfs/_volfs.abi3.so"
 printf 'Metadata-Version: 2.1\nName: volfs\nVersion: %s\n' "$version" >"$installed/METADATA"
 {
     say "[xarray.backends]"
@@ -57,10 +68,6 @@ printf 'Metadata-Version: 2.1\nName: volfs\nVersion: %s\n' "$version" >"$install
 } >"$installed/entry_points.txt"
 export PYTHONPATH=$work/path PYTHONDONTWRITEBYTECODE=1
 
-if [ -z "${VOLFS:-}" ]; then
-    cargo build --quiet
-    export VOLFS=$target/debug/volfs
-fi
 if has ruff mypy; then
     "$python" -m ruff check --quiet --no-cache python
     "$python" -m ruff format --quiet --check --no-cache python

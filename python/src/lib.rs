@@ -157,6 +157,22 @@ impl Array {
         self.array.shape().first().map_or(0, |count| *count as usize)
     }
 
+    /// The name, unit, first coordinate, step and count of each axis, slowest first.
+    fn _axes(&self) -> Vec<(&str, Option<&str>, f64, f64, u64)> {
+        let axes = self.array.axes().iter();
+        axes.map(|axis| (&*axis.name, axis.unit.as_deref(), axis.first, axis.step, axis.count)).collect()
+    }
+
+    /// The stored sample that means "no data", or None.
+    fn _no_value(&self) -> Option<f64> {
+        self.array.no_value()
+    }
+
+    /// The scale and the offset in value = stored * scale + offset, or None if the samples are the values.
+    fn _scaling(&self) -> Option<(f64, f64)> {
+        self.array.scale_and_offset()
+    }
+
     /// The text of lodN.json.
     fn _metadata(&self, py: Python<'_>) -> PyResult<String> {
         let metadata = py.detach(|| self.array.metadata()).map_err(|error| open_failed(py, error))?;
@@ -165,11 +181,15 @@ impl Array {
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let key = parse(key, self.array.shape())?;
-        let shape = if key.is_scalar() { vec![1] } else { key.result_shape() };
-        let out = empty(py, &shape, self.dtype(py)?.bind(py))?;
+        if key.is_scalar() {
+            // NumPy returns a scalar, too; a buffer has an axis
+            let out = empty(py, &[1], self.dtype(py)?.bind(py))?;
+            self.fill(py, &[&key], &out)?;
+            return out.get_item(0);
+        }
+        let out = empty(py, &key.result_shape(), self.dtype(py)?.bind(py))?;
         self.fill(py, &[&key], &out)?;
-        // NumPy returns a scalar, too
-        if key.is_scalar() { out.get_item(0) } else { key.reversed(py, out) }
+        key.reversed(py, out)
     }
 
     /// Read a region into `out`, which has its shape and the dtype of the samples, and any strides.
@@ -177,6 +197,10 @@ impl Array {
     /// `out` has arbitrary content if the read fails.
     fn read_into<'py>(&self, py: Python<'py>, region: &Bound<'py, PyAny>, out: &Bound<'py, PyAny>) -> PyResult<()> {
         let key = parse(region, self.array.shape())?;
+        if key.is_scalar() {
+            let target = Target::new(&out.call_method1("reshape", (1,))?, self.array.dtype(), &[1])?;
+            return self.read_to(py, &target, &[key.contiguous(0, self.array.dtype().size())]);
+        }
         let target = Target::new(out, self.array.dtype(), &key.result_shape())?;
         if key.is_reversed() || target.has_negative_strides() {
             drop(target);

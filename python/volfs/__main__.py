@@ -3,7 +3,8 @@
 import os
 import sys
 
-from ._program import VolfsError, program
+from ._errors import VolfsError
+from ._program import program
 
 if __name__ == "__main__":
     try:

@@ -1,4 +1,4 @@
-"""Mounts: made by the program, and taken away again when they are no longer needed."""
+"""Mount points: made by the program, and taken away again when they are no longer needed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ import threading
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Self, TypeVar
 
-from ._datasets import Datasets
+from ._errors import VolfsError
 from ._identity import Identity, entry_at, resolved
-from ._program import Options, OptionValue, VolfsError, as_arguments, run, start_unmounting
+from ._program import Options, as_arguments, run, start_unmounting
+from ._source import absolute, is_path
+
+Made = TypeVar("Made", bound="MountPoint")
 
 
-class Mount:
-    """A mount of a folder or a dataset, made by `volfs.mount`.
+class MountPoint:
+    """A mount of a folder or a dataset that this process made.
 
     It is taken away at the end of a `with` block, by `unmount`, when nothing refers to it any more, and when Python
     ends. A process that is killed leaves its mount behind: `volfs stats` lists it, `volfs umount` takes it away.
     """
 
     def __init__(self, source: str, options: Options, path: Path, temporary: bool) -> None:
-        """Take charge of a mount that exists. Call `volfs.mount` instead."""
+        """Take charge of a mount that exists."""
         self.source = source
         """What is mounted, by its absolute path."""
         self.options = options
@@ -43,16 +46,7 @@ class Mount:
 
     def __repr__(self) -> str:
         state = "" if self._finalizer.alive else ", unmounted"
-        return f"<volfs.Mount of {self.source} on {self.path}{state}>"
-
-    @property
-    def datasets(self) -> Datasets:
-        """The datasets, by their path below the mount. Nothing is looked at before it is asked for."""
-        return Datasets(self.path, self)
-
-    def _origin_of(self, name: str) -> Origin:
-        """Return where a dataset of the mount comes from, by its path below the mount."""
-        return Origin(self.source, self.options, name)
+        return f"<volfs.{type(self).__name__} of {self.source} on {self.path}{state}>"
 
     @property
     def status(self) -> dict[str, Any]:
@@ -84,7 +78,7 @@ class Mount:
         if self._temporary:
             _remove_folder(str(self.path))
 
-    def __enter__(self) -> Mount:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -98,54 +92,10 @@ class Mount:
         _wait_for_ends()
 
 
-class Origin(NamedTuple):
-    """A dataset by its source: what to mount, and the dataset's path below the mount."""
-
-    source: str
-    options: Options
-    name: str
-
-    def mount_again(self) -> Mount:
-        """Return a mount of the source that lasts as long as this process."""
-        return shared_mount(self.source, self.options, keep=True)
-
-    def mount_that_shows(self, folder: str) -> Mount | None:
-        """Return the shared mount of this process that a folder lies in, or None."""
-        with _lock:
-            mounts = list(_shared.values())
-        shown = (mount for mount in mounts if os.path.commonpath([folder, str(mount.path)]) == str(mount.path))
-        return next(shown, None)
-
-
-def mount(
-    source: str | os.PathLike[str],
-    mountpoint: str | os.PathLike[str] | None = None,
-    *,
-    cache_size: int | str | None = None,
-    threads: int | None = None,
-    quality: int | None = None,
-    direct_io: bool = False,
-    follow_links: bool = False,
-    allow_other: bool = False,
-    log_file: str | os.PathLike[str] | None = None,
-    **options: OptionValue,
-) -> Mount:
-    """Mount a folder or a dataset, on a temporary folder unless a mount point is given.
-
-    Options are those of `volfs mount`, with _ for -, also the ones that have no parameter of their own here.
-    The mount lasts as long as something refers to what is returned, or to a dataset that was opened through it.
-
-    Raises VolfsError with the reason if it cannot be mounted.
-    """
-    options.update(
-        cache_size=cache_size,
-        threads=threads,
-        quality=quality,
-        direct_io=direct_io,
-        follow_links=follow_links,
-        allow_other=allow_other,
-        log_file=log_file,
-    )
+def make_mount(
+    kind: type[Made], source: str | os.PathLike[str], mountpoint: str | os.PathLike[str] | None, options: Options
+) -> Made:
+    """Mount a source on a folder, or else on a temporary one. Raises VolfsError with the reason if that fails."""
     source = absolute(source)
     temporary = mountpoint is None
     _ending[:] = [process for process in _ending if process.poll() is None]
@@ -155,7 +105,7 @@ def mount(
     try:
         run(["mount", *as_arguments(options), "--", source, path])
         _end_with_process()
-        return Mount(source, {name: value for name, value in options.items() if value}, Path(path), temporary)
+        return kind(source, options, Path(path), temporary)
     except VolfsError:
         if temporary:
             _remove_folder(path)
@@ -167,30 +117,17 @@ def mount(
         raise
 
 
-def shared_mount(source: str, options: Options, *, keep: bool = False) -> Mount:
-    """Return the mount of a source that all datasets of this process share; make it if there is none.
+def shared_mount(source: str, options: Options) -> MountPoint:
+    """Return the mount of a source that all maps of this process share; make it if there is none.
 
-    It is taken away when nothing refers to it any more; with `keep` not before the process ends.
+    It is taken away when nothing refers to it any more.
     """
     key = (os.path.realpath(source) if is_path(source) else source, tuple(as_arguments(options)))
     with _lock:
         found = _shared.get(key)
         if found is None or not found.answers:
-            found = _shared[key] = mount(source, **options)  # type: ignore[arg-type]
-        if keep:
-            _kept.append(found)
+            found = _shared[key] = make_mount(MountPoint, source, None, options)
         return found
-
-
-def is_path(source: str) -> bool:
-    """Tell a path from the URL of an object store."""
-    return "://" not in source
-
-
-def absolute(source: str | os.PathLike[str]) -> str:
-    """Return the absolute path of a source; a URL as it is."""
-    source = os.fspath(source)
-    return os.path.abspath(os.path.expanduser(source)) if is_path(source) else source
 
 
 def _take_away(owner: int, path: str, temporary: bool, identity: Identity | None) -> None:
@@ -238,15 +175,13 @@ def _forget_mounts_of_parent() -> None:
     global _lock
     _lock = threading.Lock()
     _shared.clear()
-    _kept.clear()
     _live.clear()
     _ending.clear()
 
 
 _lock = threading.Lock()
-_shared: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], Mount] = weakref.WeakValueDictionary()
-_kept: list[Mount] = []
-_live: weakref.WeakSet[Mount] = weakref.WeakSet()
+_shared: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], MountPoint] = weakref.WeakValueDictionary()
+_live: weakref.WeakSet[MountPoint] = weakref.WeakSet()
 _ending: list[subprocess.Popen[bytes]] = []
 _ends_with: int | None = None
 os.register_at_fork(after_in_child=_forget_mounts_of_parent)

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import Union
+from typing import Any, TypeAlias
 
-OptionValue = Union[None, bool, int, str, "os.PathLike[str]", Sequence[str]]
-Options = Mapping[str, OptionValue]
+from ._errors import VolfsError
 
-
-class VolfsError(Exception):
-    """The program volfs could not do what it was asked. The text is its one line: what, where, and what to do."""
+Options: TypeAlias = Mapping[str, Any]
+"""None, a bool, a number, a text, a path, or a list of texts, by name."""
 
 
 def program() -> str:
@@ -74,8 +72,8 @@ def as_arguments(options: Options) -> list[str]:
             continue
         if value is True:
             arguments.append(flag)
-        elif isinstance(value, (str, int, os.PathLike)):
-            arguments.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        elif isinstance(value, str | int | os.PathLike):
+            arguments.append(f"{flag}={value}")
         else:
             arguments += [f"{flag}={item}" for item in value]
     return arguments

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._levels import Axis, Level
+    from ._array import Array, Axis
 
 
 class WorldCoordinate(NamedTuple):
@@ -44,14 +44,14 @@ class WorldCoordinate(NamedTuple):
         return (lines - first) / (last - first) if last != first else np.zeros(len(lines))
 
 
-def world_coordinates(level: Level, dims: tuple[str, ...], metadata: Mapping[str, Any]) -> dict[str, WorldCoordinate]:
-    """Return X and Y of the traces of a level; nothing if the dataset has no world coordinates, or is no survey.
+def world_coordinates(array: Array, dims: tuple[str, ...], metadata: Mapping[str, Any]) -> dict[str, WorldCoordinate]:
+    """Return X and Y of the traces of an array; nothing if the dataset has no world coordinates, or is no survey.
 
     `dims` are the names of its axes.
     """
     geometry = metadata.get("geometry") or {}
     corners = geometry.get("corners") or []
-    lines = {axis.name.lower(): (dim, axis) for dim, axis in zip(dims, level.axes)}
+    lines = {axis.name.lower(): (dim, axis) for dim, axis in zip(dims, array.axes, strict=True)}
     if (
         len(corners) != 4
         or any(corner["world"] is None for corner in corners)

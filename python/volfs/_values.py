@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,36 +10,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def are_integers(info: Mapping[str, Any]) -> bool:
-    """Return whether the stored samples are integers."""
-    return np.dtype(info["dtype"]).kind in "iu"
+class Conversion(NamedTuple):
+    """What makes values of stored samples."""
 
+    stored: np.dtype[Any]
+    scaling: tuple[float, float] | None
+    """The scale and the offset in value = stored * scale + offset."""
+    no_value: float | None
+    """The stored sample that means "no data"."""
+    is_single: bool
+    """Whether integers are scaled in float32, as OpenVDS does, or in float64, as ZGY: they differ in the last bit."""
 
-def differ(info: Mapping[str, Any]) -> bool:
-    """Return whether the values of a level, given its lodN.json, differ from its stored samples."""
-    if not are_integers(info):
-        return info["no_value"] is not None
-    if info["scale"] is None:
-        return False
-    return info["no_value"] is not None or (info["scale"], info["offset"]) != (1, 0)
+    @property
+    def changes(self) -> bool:
+        """Whether values differ from the stored samples."""
+        if self.stored.kind == "f":
+            return self.no_value is not None
+        return self.scaling is not None and (self.no_value is not None or self.scaling != (1, 0))
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values: float32 for scaled integers."""
+        return np.dtype("<f4") if self.changes and self.stored.kind in "iu" else self.stored
 
-def value_type(info: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type of the values where they differ: that of lodN.float32.npy, or the stored floating-point type."""
-    return np.dtype("<f4") if are_integers(info) else np.dtype(info["dtype"]).newbyteorder("<")
-
-
-def from_stored(info: Mapping[str, Any], stored: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of stored samples, to the last bit as in lodN.float32.npy; NaN for "no data"."""
-    values: NDArray[Any]
-    if are_integers(info):
-        # OpenVDS scales in float32 and ZGY in float64; their values differ in the last bit.
-        precision = np.dtype(np.float32 if info["format"] == "vds" else np.float64)
-        scale, offset = np.asarray([info["scale"], info["offset"]]).astype(precision)
-        values = stored.astype(np.float64).astype(precision)
-        values = (values * scale + offset).astype(np.float32)
-    else:
-        values = stored
-    if info["no_value"] is not None:
-        values[stored == info["no_value"]] = np.nan
-    return values
+    def __call__(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of stored samples, to the last bit as in lodN.float32.npy; NaN for "no data"."""
+        if not self.changes:
+            return stored
+        values = np.array(stored)
+        if self.scaling is not None and self.stored.kind in "iu":
+            precision = np.dtype(np.float32 if self.is_single else np.float64)
+            scale, offset = np.asarray(self.scaling).astype(precision)
+            values = values.astype(np.float64).astype(precision)
+            values = np.asarray((values * scale + offset).astype(np.float32))
+        if self.no_value is not None:
+            values[np.asarray(stored) == self.no_value] = np.nan
+        found: NDArray[Any] = values[()]
+        return found

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import math
 import os
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from ._mounts import is_path
-from ._opening import Location, locate, place_in_mount
+from ._dataset import locate
+from ._source import Source, absolute, is_path, place_in_mount
 from ._survey import WorldCoordinate, world_coordinates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._datasets import Dataset
-    from ._levels import Level
-    from ._program import Options, OptionValue
+    from ._array import Array
+    from ._dataset import Dataset
 
 _CHUNK_BYTES = 64 << 20
-
-
-def _import_dask() -> None:
-    # What is wrong with it, xarray says when it is used.
-    with contextlib.suppress(Exception):
-        importlib.import_module("dask.array")
-
-
-# The first array of xarray imports dask, if it is installed. Without jinja2, dask keeps the error of that import, and
-# the error keeps the frames of all callers with what they refer to, such as a mount. A thread has no callers.
-_importing = threading.Thread(target=_import_dask, name="volfs-dask", daemon=True)
-with contextlib.suppress(RuntimeError):
-    _importing.start()
-    _importing.join()
 
 
 class VolfsBackend(BackendEntrypoint):
@@ -60,20 +42,18 @@ class VolfsBackend(BackendEntrypoint):
         lod: int | None = None,
         group: str | None = None,
         mask_and_scale: bool = True,
-        cache_size: int | str | None = None,
-        threads: int | None = None,
         quality: int | None = None,
-        mount_options: Mapping[str, OptionValue] | None = None,
+        follow_links: bool = False,
+        store_options: Mapping[str, str] | None = None,
     ) -> xarray.Dataset:
         """Open a level of detail: by default the finest, of the first layer and all others on the same positions.
 
         A `layer` is found in any case, and "data" is the first one where none is called so; its variable has the name
         that was asked for. `group` is another way to say `lod`: "lod1". With `mask_and_scale` scaled integers are their
         values as float32, and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other
-        options are those of `volfs.mount`.
+        options are those of `volfs.open`.
         """
-        options = _options(cache_size, threads, quality, mount_options)
-        found = locate(filename_or_obj, options)
+        found = _locate(filename_or_obj, quality, follow_links, store_options)
         number = _level_number(found, lod, group)
         opened = _open_level(found, number, _layers(found, layer), mask_and_scale, _names(drop_variables))
         opened.set_close(found.dataset.close)
@@ -86,13 +66,12 @@ class VolfsBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         layer: str | list[str] | None = None,
         mask_and_scale: bool = True,
-        cache_size: int | str | None = None,
-        threads: int | None = None,
         quality: int | None = None,
-        mount_options: Mapping[str, OptionValue] | None = None,
+        follow_links: bool = False,
+        store_options: Mapping[str, str] | None = None,
     ) -> dict[str, xarray.Dataset]:
         """Open all levels of detail, each in a group of its own: "/lod0", "/lod1", ..."""
-        found = locate(filename_or_obj, _options(cache_size, threads, quality, mount_options))
+        found = _locate(filename_or_obj, quality, follow_links, store_options)
         layers = _layers(found, layer)
         wanted = layers or [found.dataset.layer.name]
         lods = sorted({lod for name in wanted for lod in found.dataset[name].lods})
@@ -111,7 +90,7 @@ class VolfsBackend(BackendEntrypoint):
         return tree
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return whether a path looks like a dataset of a format that volfs reads. Nothing is mounted."""
+        """Return whether a path looks like a dataset of a format that volfs reads. No source is opened."""
         try:
             name = os.fspath(filename_or_obj)
             if isinstance(name, bytes) or not is_path(name):
@@ -126,24 +105,33 @@ class VolfsBackend(BackendEntrypoint):
                 return True
         elif path.suffix.lower() in (".zgy", ".vds"):
             return True
-        return place_in_mount(path) is not None
+        place = place_in_mount(str(path))
+        return place is not None and place.is_dataset
+
+
+class Location(NamedTuple):
+    """A dataset, and the layer and level in it if a path in a mount means one."""
+
+    dataset: Dataset
+    layer: str | None
+    lod: int | None
 
 
 class LevelArray(BackendArray):
-    """The samples or values of a level, read when they are indexed: by pread, so that a bad brick is an OSError."""
+    """The samples or values of a level, read when they are indexed. Any number of threads may do so."""
 
-    def __init__(self, level: Level, scaled: bool) -> None:
+    def __init__(self, array: Array, scaled: bool) -> None:
         """Show a level; with `scaled` its values."""
-        self.level = level
+        self.array = array
         self.scaled = scaled
-        self.shape = level.shape
-        self.dtype = level.value_type if scaled else level.dtype
+        self.shape = array.shape
+        self.dtype = array.values.dtype if scaled else array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        return self.level.read(key, scaled=self.scaled)
+        return self.array.read(key, scaled=self.scaled)
 
 
 class WorldArray(BackendArray):
@@ -169,11 +157,11 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     for name, world in world_coordinates(first, _dims(first), dataset.metadata).items():
         variable = xarray.Variable(world.dims, indexing.LazilyIndexedArray(WorldArray(world)), world.attributes)
         coordinates[name] = variable
-    for level in levels.values():
-        coordinates.update(_axis_coordinates(level))
-    taken = {*coordinates, *(dim for level in levels.values() for dim in _dims(level))}
+    for array in levels.values():
+        coordinates.update(_axis_coordinates(array))
+    taken = {*coordinates, *(dim for array in levels.values() for dim in _dims(array))}
     # A layer may have the name of an axis.
-    variables = {f"{name}~2" if name in taken else name: _variable(level, scaled) for name, level in levels.items()}
+    variables = {f"{name}~2" if name in taken else name: _variable(array, scaled) for name, array in levels.items()}
     return xarray.Dataset(
         {name: variable for name, variable in variables.items() if name not in dropped},
         {name: variable for name, variable in coordinates.items() if name not in dropped},
@@ -181,43 +169,44 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     )
 
 
-def _dims(level: Level) -> tuple[str, ...]:
+def _dims(array: Array) -> tuple[str, ...]:
     """Return the names of the axes, in lower case: formats differ in that, and programs should not."""
-    names = level.axis_names.values()
-    lower = [name.lower() for name in names]
-    return tuple(small if lower.count(small) == 1 else name for name, small in zip(names, lower))
+    lower = [name.lower() for name in array.axis_names]
+    return tuple(
+        small if lower.count(small) == 1 else name for name, small in zip(array.axis_names, lower, strict=True)
+    )
 
 
-def _variable(level: Level, scaled: bool) -> xarray.Variable:
-    array = LevelArray(level, scaled)
-    dims = _dims(level)
-    encoding: dict[str, Any] = {"preferred_chunks": dict(zip(dims, _chunks(level, array.dtype.itemsize)))}
-    attributes: dict[str, Any] = {"long_name": level.info["layer"], "lod": level.lod, "codec": level.info["codec"]}
-    own = level.info.get(level.info["format"]) or {}
-    attributes["units"] = own.get("unit") if level.info["format"] == "vds" else None
+def _variable(array: Array, scaled: bool) -> xarray.Variable:
+    shown, dims, info = LevelArray(array, scaled), _dims(array), array.info
+    chunks = _chunks(array, shown.dtype.itemsize)
+    encoding: dict[str, Any] = {"preferred_chunks": dict(zip(dims, chunks, strict=True))}
+    attributes: dict[str, Any] = {"long_name": info["layer"], "lod": array.lod, "codec": info["codec"]}
+    own = info.get(info["format"]) or {}
+    attributes["units"] = own.get("unit") if info["format"] == "vds" else None
     attributes["mag"] = own.get("mag")
-    attributes["value_range"] = level.info["value_range"]
-    attributes["warnings"] = "\n".join(level.info["warnings"])
-    if level.has_other_values and not scaled:
-        attributes.update(scale_factor=level.scale, add_offset=level.offset, _FillValue=level.no_value)
-    return xarray.Variable(dims, indexing.LazilyIndexedArray(array), _known(attributes), encoding)
+    attributes["value_range"] = info["value_range"]
+    attributes["warnings"] = "\n".join(info["warnings"])
+    if array.values.differ and not scaled:
+        attributes.update(scale_factor=array.scale, add_offset=array.offset, _FillValue=array.no_value)
+    return xarray.Variable(dims, indexing.LazilyIndexedArray(shown), _known(attributes), encoding)
 
 
-def _chunks(level: Level, itemsize: int) -> list[int]:
+def _chunks(array: Array, itemsize: int) -> list[int]:
     """Return chunks of whole bricks: as many along the fast axes as fit, for these are neighbours in the file."""
-    chunks = [min(brick, size) for brick, size in zip(level.brick_shape, level.shape)]
+    chunks = [min(brick, size) for brick, size in zip(array.chunks, array.shape, strict=True)]
     for axis in reversed(range(1, len(chunks))):
         fitting = _CHUNK_BYTES // (math.prod(chunks) * itemsize) * chunks[axis]
-        if fitting < level.shape[axis]:
+        if fitting < array.shape[axis]:
             chunks[axis] = max(chunks[axis], fitting)
             break
-        chunks[axis] = level.shape[axis]
+        chunks[axis] = array.shape[axis]
     return chunks
 
 
-def _axis_coordinates(level: Level) -> dict[str, xarray.Variable]:
+def _axis_coordinates(array: Array) -> dict[str, xarray.Variable]:
     coordinates = {}
-    for name, axis in zip(_dims(level), level.axes):
+    for name, axis in zip(_dims(array), array.axes, strict=True):
         values: NDArray[Any] | None = axis.values
         if values is None:
             continue
@@ -262,7 +251,7 @@ def _layers(found: Location, wanted: str | list[str] | None) -> list[str] | None
         except KeyError:
             known = ", ".join(found.dataset.layers)
             raise ValueError(f"{found.dataset.name} has no layer {name!r}; it has {known}") from None
-        if found.layer is not None and layer is not found.dataset[found.layer]:
+        if found.layer is not None and layer != found.dataset[found.layer]:
             raise ValueError(f"the path is in the layer {found.layer!r}, but layer={wanted!r} was asked for")
     return names or (None if found.layer is None else [found.layer])
 
@@ -286,8 +275,6 @@ def _names(names: str | Iterable[str] | None) -> set[str]:
     return {names} if isinstance(names, str) else set(names or ())
 
 
-def _options(
-    cache_size: int | str | None, threads: int | None, quality: int | None, more: Mapping[str, OptionValue] | None
-) -> Options:
-    given: dict[str, OptionValue] = {"cache_size": cache_size, "threads": threads, "quality": quality, **(more or {})}
-    return {name: value for name, value in given.items() if value is not None}
+def _locate(path: Any, quality: int | None, follow_links: bool, store_options: Mapping[str, str] | None) -> Location:
+    options = tuple((store_options or {}).items())
+    return Location(*locate(Source(absolute(path), quality, follow_links, options)))

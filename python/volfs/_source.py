@@ -1,0 +1,108 @@
+"""What is opened: a path or a URL, also by its place in a mount."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import _volfs
+from ._errors import Unsupported
+
+_LEVEL_FILE = re.compile(r"lod(\d+)\..+")
+
+
+class Source(NamedTuple):
+    """A dataset by what `volfs.open` was given."""
+
+    path: str
+    """The absolute path, or the URL."""
+    quality: int | None = None
+    follow_links: bool = False
+    store_options: tuple[tuple[str, str], ...] = ()
+
+    def open(self) -> _volfs.Dataset:
+        """Open it: read its headers."""
+        return _volfs.Dataset(self.path, self.quality, self.follow_links, list(self.store_options))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options as the program has them."""
+        store_option = [f"{name}={value}" for name, value in self.store_options]
+        return {"quality": self.quality, "follow_links": self.follow_links, "store_option": store_option}
+
+
+class Place(NamedTuple):
+    """What a path in a mount means."""
+
+    source: str
+    """What is mounted."""
+    below: str
+    """The dataset's path below it; the source's own name where that is the dataset."""
+    options: Mapping[str, Any]
+    """The options of the mount."""
+    is_dataset: bool = False
+    layer: str | None = None
+    lod: int | None = None
+
+    def open(self, source: Source) -> tuple[Source, _volfs.Dataset]:
+        """Open the dataset outside the mount, with the options of `source`, or else those of the mount."""
+        quality = self.options.get("quality") if source.quality is None else source.quality
+        follow_links = source.follow_links or bool(self.options.get("follow_links"))
+        source = source._replace(path=self.source, quality=quality, follow_links=follow_links)
+        inside = source._replace(path=f"{self.source.rstrip('/')}/{self.below}".rstrip("/"))
+        if self.source.rstrip("/").rpartition("/")[2] == self.below:
+            try:
+                return source, source.open()
+            except Unsupported:
+                pass
+        return inside, inside.open()
+
+
+def is_path(source: str) -> bool:
+    """Tell a path from the URL of an object store."""
+    return "://" not in source
+
+
+def absolute(source: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a source; a URL as it is."""
+    source = os.fspath(source)
+    return os.path.abspath(os.path.expanduser(source)) if is_path(source) else source
+
+
+def place_in_mount(path: str) -> Place | None:
+    """Return what a path in a mount of volfs means, or None if it is elsewhere."""
+    here = top = Path(os.path.realpath(path))
+    while not os.path.ismount(top):
+        top = top.parent
+    status = _json(top / ".volfs" / "status.json")
+    if status is None:
+        return None
+    source, options, parts = status["source"], status["options"], here.relative_to(top).parts
+    for n in range(1, len(parts) + 1):
+        metadata = _json(top.joinpath(*parts[:n], "dataset.json"))
+        if metadata is not None:
+            return _place_of(Place(source, metadata["source"]["path"], options), here, parts[n:])
+    return Place(source, "/".join(parts), options)
+
+
+def _place_of(place: Place, path: Path, inside: tuple[str, ...]) -> Place | None:
+    if not inside:
+        return place._replace(is_dataset=True)
+    level = _LEVEL_FILE.fullmatch(inside[-1]) if len(inside) == 2 and path.exists() else None
+    if level:
+        return place._replace(is_dataset=True, layer=inside[0], lod=int(level[1]))
+    if len(inside) == 1 and (path / "lod0.json").exists():
+        return place._replace(is_dataset=True, layer=inside[0])
+    return place._replace(below=f"{place.below}/{'/'.join(inside)}")
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
