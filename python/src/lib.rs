@@ -208,6 +208,9 @@ impl Array {
             self.fill(py, &[&key], &read)?;
             return numpy(py)?.call_method1("copyto", (out, key.reversed(py, read)?)).map(drop);
         }
+        if key.result_shape().contains(&0) {
+            return Ok(());
+        }
         let selection = target.selection(&key);
         self.read_to(py, &target, &[selection])
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +36,19 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def cat(path: Path, layer: str, level: volfs.Level) -> NDArray[Any]:
+def cat(path: Path, array: volfs.Array) -> NDArray[Any]:
     """Return the samples of a level, as `volfs cat` prints them."""
-    command = [volfs.program(), "cat", "--force", "--layer", layer, "--lod", str(level.lod), "--", str(path)]
+    command = [volfs.program(), "cat", "--force", "--layer", array.layer, "--lod", str(array.lod), "--", str(path)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return np.frombuffer(done.stdout, level.dtype).reshape(level.shape)
+    return np.frombuffer(done.stdout, array.dtype).reshape(array.shape)
+
+
+def run_python(code: str, seconds: float = 60) -> str:
+    """Run Python in an interpreter of its own, and return what it printed; fail if it fails, or takes too long."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def damaged(folder: Path) -> Path:
