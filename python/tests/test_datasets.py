@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,13 @@ def test_samples_are_found_by_coordinates() -> None:
     assert np.array_equal(layer.at(INLINE=[1004, 1000], Crossline=slice(None, 2001)), layer.read(([2, 0], slice(2))))
     assert np.array_equal(layer.at(sample=slice(1960, None), lod=1), layer.read((..., slice(95, None)), lod=1))
     assert np.array_equal(layer.at(sample=slice(1300, 1200)), layer.at(sample=slice(1200, 1300)))
-    for where in [{"inline": 1021}, {"inline": 1256}, {"inline": slice(1255, None)}, {"inline": [1000, 998]}]:
+    wrong: list[dict[str, Any]] = [
+        {"inline": 1021},
+        {"inline": 1256},
+        {"inline": slice(1255, None)},
+        {"inline": [1000, 998]},
+    ]
+    for where in wrong:
         with pytest.raises(KeyError, match="the axis inline has 1000 to 1254 in steps of 2"):
             layer.at(**where)
     with pytest.raises(KeyError, match="'depth' is no axis"):
@@ -123,7 +130,13 @@ def test_no_data_is_not_a_number_where_values_are_asked_for() -> None:
 def test_a_closed_dataset_is_not_read() -> None:
     with volfs.open(DEMO / "north.zgy") as dataset:
         layer, array = dataset.layer, dataset.layer.level(2)
-    for use in [lambda: dataset.layer, lambda: dataset.metadata, lambda: layer.read(0), lambda: dataset["data"]]:
+    uses: list[Callable[[], Any]] = [
+        lambda: dataset.layer,
+        lambda: dataset.metadata,
+        lambda: layer.read(0),
+        lambda: dataset["data"],
+    ]
+    for use in uses:
         with pytest.raises(ValueError, match="the dataset north.zgy is closed"):
             use()
     assert array[0, 0].shape == (48,)

@@ -19,12 +19,12 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -498,7 +498,7 @@ def test_commands(block: Block, machine: Machine) -> None:
         surveys(machine.folder / "home/surveys")
     setup = block.find(SETUP)
     said = machine.type([setup] * bool(setup) + [command for command, _ in commands])[bool(setup) :]
-    for (command, expected), (status, output) in zip(commands, said):
+    for (command, expected), (status, output) in zip(commands, said, strict=True):
         shows_failure = any(line.startswith("volfs: ") for line in expected)
         assert (status != 0) == shows_failure, f"{block.place}: {command}: {output}"
         if not expected:

@@ -12,7 +12,8 @@ import contextlib
 import io
 import re
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 
 class Compare(ast.NodeTransformer):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
     from numpy.typing import NDArray
 
     from . import _volfs
 
-    Index: TypeAlias = int | slice | Sequence[int] | Sequence[bool] | NDArray[np.integer[Any] | np.bool_]
+    Index: TypeAlias = int | slice | EllipsisType | Sequence[int] | Sequence[bool] | NDArray[np.integer[Any] | np.bool_]
     Selection: TypeAlias = Index | tuple[Index, ...]
 
 _BLOCK_MAX = 64 << 20
