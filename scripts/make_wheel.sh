@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the Python wheel, which has the program and the module volfs: `pip install` of it needs no compiler. With zig as
-# the linker, from a package of pip, it runs on every Linux with glibc 2.28 or newer (Debian 10, RHEL 8, Ubuntu 20.04);
-# without zig, on this machine's glibc and newer.
+# Builds the Python wheel, which has the module volfs, its extension and the program: `pip install` of it needs no compiler.
+# It is for Python 3.11 and newer. With zig as the linker, from a package of pip, it runs on every Linux with glibc 2.28 or
+# newer (Debian 10, RHEL 8, Ubuntu 20.04); without zig, on this machine's glibc and newer.
 #
-#     ./scripts/make_wheel.sh [FOLDER]      FOLDER/volfs-VERSION-py3-none-PLATFORM.whl; default FOLDER: target/wheels
+#     ./scripts/make_wheel.sh [FOLDER]      FOLDER/volfs-VERSION-cp311-abi3-PLATFORM.whl; default FOLDER: target/wheels
 #
 # scripts/try_wheel.sh tries what this makes.
 set -euo pipefail
@@ -27,22 +27,27 @@ fi
 pip_install maturin==1.16.0 auditwheel==6.8.2 wheel==0.47.0 || die "pip cannot install maturin"
 PATH=$tools/bin:$PATH
 platform=(--zig --compatibility manylinux_2_28)
-if ! pip_install ziglang==0.17.1; then
+triple=$(rustc -vV | sed -n 's/^host: //p')
+build=(zigbuild --target "$triple.2.28") built=$target/$triple/release/volfs
+if ! pip_install ziglang==0.17.1 cargo-zigbuild==0.24.0; then
     warn "pip cannot install ziglang: the wheel will need this machine's glibc"
-    platform=()
+    platform=() build=(build) built=$target/release/volfs
 fi
 maturin --version
 
 step "Building"
+CARGO_PROFILE_RELEASE_STRIP=true cargo "${build[@]}" --release --locked --bin volfs --target-dir "$target"
 maturin build --target-dir "$target" --out "$folder" "${platform[@]}"
 wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
 
-# the licences of what is linked into the program have to go with it
+# the program goes with it, and the licences of what is linked into both
 unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
 python -m wheel unpack --dest "$unpacked" "$wheel" >/dev/null
 info=$(echo "$unpacked"/volfs-*/volfs-*.dist-info)
 "$repo/scripts/make_notices.sh" "$info/licenses/THIRD-PARTY.txt"
+data=${info%.dist-info}.data
+install -D "$built" "$data/scripts/volfs"
 sed -i '0,/^License-File:/s//License-File: THIRD-PARTY.txt\n&/' "$info/METADATA"
 python -m wheel pack --dest-dir "$folder" "$unpacked"/volfs-* >/dev/null
 

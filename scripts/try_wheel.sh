@@ -49,7 +49,9 @@ place = xarray.open_dataset("mnt/cells", engine="volfs")
 print(dict(place.sizes), int(place.segmentation.max()))
 with volfs.mount("data") as mount:
     print(*mount.datasets)
-slice = volfs.open("data/north.zgy").lod(0, first_axis="sample")[90]
+layer = volfs.open("data/north.zgy").layer
+slice = layer.lod(0, first_axis="sample")[90]
+assert (slice == layer.level(0)[..., 90]).all()
 print(slice.shape, slice.mean())
 for name in ["north.zgy", "south.vds", "cloud-survey", "cells"]:
     with xarray.open_dataset(f"data/{name}", engine="volfs", chunks={}) as dataset:
