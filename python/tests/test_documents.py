@@ -55,6 +55,8 @@ LISTED = {
     ("python.md", "volfs-*.whl"): INSTALLS,
     ("releasing.md", "./scripts/advisories.sh"): "takes hours",
     ("releasing.md", "git push"): "publishes",
+    ("rust.md", "[dependencies]"): "part of a Cargo.toml",
+    ("rust.md", "fn main()"): "a test of the documentation of the crate compiles and runs it",
     ("serve.md", "listen 443"): "configures nginx, and needs a certificate",
     ("serve.md", "podman run"): "needs a container engine and an image",
     ("your-program.md", "survey.ShallowCopy"): "runs in ParaView; tests/clients/test_headers.py does the same in VTK",
