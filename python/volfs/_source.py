@@ -75,9 +75,8 @@ def absolute(source: str | os.PathLike[str]) -> str:
 
 def place_in_mount(path: str) -> Place | None:
     """Return what a path in a mount of volfs means, or None if it is elsewhere."""
-    here = top = Path(os.path.realpath(path))
-    while not os.path.ismount(top):
-        top = top.parent
+    path = os.path.realpath(path)
+    here, top = Path(path), Path(_mount_point(path))
     status = _json(top / ".volfs" / "status.json")
     if status is None:
         return None
@@ -87,6 +86,23 @@ def place_in_mount(path: str) -> Place | None:
         if metadata is not None:
             return _place_of(Place(source, metadata["source"]["path"], options), here, parts[n:])
     return Place(source, "/".join(parts), options)
+
+
+def _mount_point(path: str) -> str:
+    device = _device(path)
+    while (parent := os.path.dirname(path)) != path:
+        above = _device(parent)
+        if device is not None and above != device:
+            break
+        path, device = parent, above
+    return path
+
+
+def _device(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_dev
+    except OSError:
+        return None
 
 
 def _place_of(place: Place, path: Path, inside: tuple[str, ...]) -> Place | None:
