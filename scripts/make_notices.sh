@@ -4,7 +4,7 @@
 #     ./scripts/make_notices.sh FILE [CRATES]
 #
 # The texts come from the sources that cargo has unpacked, so build first; or from the folder CRATES, which has them by
-# name and version.
+# name and version. With WITH_PYTHON=1 also of what is linked into the extension of the Python module.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -17,8 +17,8 @@ declare -A shown=()
 {
     say "volfs is linked with the packages below. Their licences:"
     # those whose code is in the program: not what only builds or tests it
-    (cd "$repo" && cargo tree --locked --offline "${from_crates[@]}" --edges normal --no-dedupe --prefix none --format '{p}|{l}|{r}') \
-        | sed '/^volfs v/d; /(proc-macro)/d; s/ v/|/' | LC_ALL=C sort -u | while IFS='|' read -r name version licence address; do
+    (cd "$repo" && cargo tree --package volfs ${WITH_PYTHON:+--package volfs-python} --locked --offline "${from_crates[@]}" --edges normal --no-dedupe --prefix none --format '{p}|{l}|{r}') \
+        | sed '/^volfs v/d; /^volfs-python v/d; /(proc-macro)/d; s/ v/|/' | LC_ALL=C sort -u | while IFS='|' read -r name version licence address; do
         printf '\n%s\n%s %s, %s, %s\n' "$(printf '=%.0s' {1..80})" "$name" "$version" "$licence" "$address"
         found=no
         for source in "${sources[@]}"; do

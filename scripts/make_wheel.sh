@@ -45,7 +45,7 @@ unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
 python -m wheel unpack --dest "$unpacked" "$wheel" >/dev/null
 info=$(echo "$unpacked"/volfs-*/volfs-*.dist-info)
-"$repo/scripts/make_notices.sh" "$info/licenses/THIRD-PARTY.txt"
+WITH_PYTHON=1 "$repo/scripts/make_notices.sh" "$info/licenses/THIRD-PARTY.txt"
 data=${info%.dist-info}.data
 install -D "$built" "$data/scripts/volfs"
 sed -i '0,/^License-File:/s//License-File: THIRD-PARTY.txt\n&/' "$info/METADATA"
