@@ -44,6 +44,8 @@ if ! make_environment; then
         || skip "neither pip nor Debian can install NumPy and pytest here"
 fi
 
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "the module needs Python 3.11 or newer"
+
 # The program and the extension, in debug builds.
 if [ -z "${VOLFS:-}" ]; then
     cargo build --quiet

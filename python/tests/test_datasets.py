@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ def fixtures() -> list[Path]:
 def test_all_samples_are_those_of_the_program(path: Path) -> None:
     try:
         dataset = volfs.open(path)
-    except volfs.VolfsError as error:
-        with pytest.raises(Exception, match="returned non-zero exit status"):
+    except volfs.VolfsError:
+        # neither by the program
+        with pytest.raises(subprocess.CalledProcessError):
             cat(path, volfs.open(DEMO / "north.zgy").layer.level(0))
-        pytest.skip(f"cannot be opened: {error}")
+        return
     with dataset:
         for layer in dataset.layers.values():
             for lod in layer.lods:
@@ -35,7 +37,7 @@ def test_all_samples_are_those_of_the_program(path: Path) -> None:
                 try:
                     read = array[...]
                 except (volfs.DamagedBrick, volfs.ReadFailed) as error:
-                    with pytest.raises(Exception, match="returned non-zero exit status"):
+                    with pytest.raises(subprocess.CalledProcessError):
                         cat(path, array)
                     assert isinstance(error, volfs.ReadFailed) or len(error.brick) == array.ndim
                     continue
