@@ -104,13 +104,15 @@ class Array(_volfs.Array):
         return f"<volfs.Array {self._engine.name}/{self.layer}/lod{self.lod} ({axes}) {self.dtype.name}>"
 
     def _repr_html_(self) -> str:
-        axes = zip(self.axes, self.axis_names, strict=True)
+        known = [axis.values for axis in self.axes]
+        spans = ["" if values is None else f"{values[0]:g} to {values[-1]:g}" for values in known]
+        axes = zip(self.axis_names, spans, self.axes, strict=True)
         rows = [
             ("array", f"{self._engine.name}, {self.layer}, level {self.lod}"),
             ("shape", f"{self.shape}, {self.nbytes / 2**20:,.1f} MiB"),
             ("samples", self.dtype.name),
             ("bricks", str(self.chunks)),
-            *((name, f"{axis.first} + {axis.step} n {axis.unit or ''}") for axis, name in axes),
+            *((name, f"{span} {axis.unit or ''}") for name, span, axis in axes),
         ]
         coarsest = dict(self._engine._layers())[self.layer] - 1
         return _preview.table(Array(self._engine, self._source, self.layer, coarsest), rows)

@@ -27,7 +27,8 @@ def table(array: Array, rows: list[tuple[str, str]]) -> str:
     """Return an HTML table of names and texts, with a picture of the middle of an array beside it."""
     lines = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
     picture = _picture(array)
-    image = f'<td><img src="data:image/png;base64,{base64.b64encode(picture).decode()}"></td>' if picture else ""
+    encoded = base64.b64encode(picture or b"").decode()
+    image = f'<td><img style="height: 12em" src="data:image/png;base64,{encoded}"></td>' if picture else ""
     return f"<table><tr><td><table>{lines}</table></td>{image}</tr></table>"
 
 
