@@ -34,13 +34,16 @@ def table(array: Array, rows: list[tuple[str, str]]) -> str:
 
 def _picture(array: Array) -> bytes | None:
     """Return the middle plane across the first axis as a PNG; None if it is too large, or cannot be read."""
-    axes = [0, 0, *array.shape][-2:] if array.ndim == 2 else array.shape[1:3]
-    steps = [max(1, math.ceil(count / _PIXELS_MAX)) for count in axes]
-    middle = [count // 2 for count in array.shape[: array.ndim - 2]][:1]
-    key: tuple[Any, ...] = (*middle, *(slice(None, None, step) for step in steps), *(0 for _ in array.shape[3:]))
-    bricks = [math.ceil(count / brick) * brick for count, brick in zip(axes, array.chunks[len(middle) :], strict=False)]
-    deep = math.prod(array.chunks[: len(middle)]) * math.prod(array.chunks[3:])
-    if array.ndim < 2 or math.prod(bricks) * deep * array.dtype.itemsize > _READ_MAX:
+    if array.ndim < 2:
+        return None
+    # the two axes that are shown; of the others one position
+    first = min(array.ndim - 2, 1)
+    last, axes = first + 2, array.shape[first : first + 2]
+    key: tuple[Any, ...] = (*(count // 2 for count in array.shape[:first]), *map(_thinned, axes))
+    key += (0,) * (array.ndim - last)
+    decoded = array.dtype.itemsize * math.prod(array.chunks)
+    decoded *= math.prod(math.ceil(count / brick) for count, brick in zip(axes, array.chunks[first:last], strict=True))
+    if decoded > _READ_MAX:
         return None
     try:
         plane = array.read(key, scaled=True).astype(np.float64)
@@ -48,6 +51,10 @@ def _picture(array: Array) -> bytes | None:
         return None
     # samples of a trace go down
     return _png(_grey(plane.T if array.axis_names[-1].lower() in ("sample", "time", "depth") else plane))
+
+
+def _thinned(count: int) -> slice:
+    return slice(None, None, math.ceil(count / _PIXELS_MAX) or 1)
 
 
 def _grey(plane: NDArray[np.float64]) -> NDArray[np.uint8]:
