@@ -181,6 +181,13 @@ def python_imports(folder):
     return imports
 
 
+def differing_versions():
+    names = ("Cargo.toml", "python/Cargo.toml")
+    found = [re.search(r'^version = "(.*)"', (ROOT / name).read_text(), flags=re.M)[1] for name in names]
+    if len(set(found)) > 1:
+        yield f"the versions of {' and '.join(names)} are {' and '.join(found)}"
+
+
 # --- names in the documents ---
 
 
@@ -259,7 +266,7 @@ def main():
     assert sum(map(len, imports.values())) > 200, "the imports are not read"
     wrong = [*wrong_floors(imports), *(f"circle: {c}" for c in circles(imports))]
     wrong += [f"circle in Python: {c}" for c in circles(python_imports(ROOT / "python/volfs"))]
-    wrong += [*missing_names(rust), *unlisted_unsafe(), *make_packaging.differences()]
+    wrong += [*differing_versions(), *missing_names(rust), *unlisted_unsafe(), *make_packaging.differences()]
     for name, size in {**sizes(), **(build_sizes() if "--build" in sys.argv else {})}.items():
         print(f"{name:<44}{size:>12,}  of {BUDGETS[name]:,}")
         if size > BUDGETS[name]:
