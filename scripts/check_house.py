@@ -44,8 +44,8 @@ BUDGETS = {
     # 40 before there was a public API
     "public items": 90,
     "crates in a default build": 190,
-    # 27,000 before boxes as files, OME-TIFF, and the table of programs that read the views
-    "words of documentation": 28_200,
+    # 27,000 before boxes as files, OME-TIFF, the table of programs that read the views, and the page for Rust
+    "words of documentation": 28_700,
     # machines differ, and two virtual processors may be one: 350 to 611 were seen
     "processor seconds of a clean release build": 900,
     "bytes of the stripped program": 14 << 20,

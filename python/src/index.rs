@@ -139,7 +139,7 @@ impl Key {
         let mut stride = size as u64;
         for (to, along) in strides.iter_mut().zip(&self.0).rev() {
             *to = stride;
-            stride = stride.saturating_mul(along.count.max(1));
+            stride = stride.saturating_mul(along.count);
         }
         self.selection(offset, strides)
     }

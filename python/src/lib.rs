@@ -181,15 +181,11 @@ impl Array {
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let key = parse(key, self.array.shape())?;
-        if key.is_scalar() {
-            // NumPy returns a scalar, too; a buffer has an axis
-            let out = empty(py, &[1], self.dtype(py)?.bind(py))?;
-            self.fill(py, &[&key], &out)?;
-            return out.get_item(0);
-        }
-        let out = empty(py, &key.result_shape(), self.dtype(py)?.bind(py))?;
+        let shape = if key.is_scalar() { vec![1] } else { key.result_shape() };
+        let out = empty(py, &shape, self.dtype(py)?.bind(py))?;
         self.fill(py, &[&key], &out)?;
-        key.reversed(py, out)
+        // NumPy returns a scalar, too
+        if key.is_scalar() { out.get_item(0) } else { key.reversed(py, out) }
     }
 
     /// Read a region into `out`, which has its shape and the dtype of the samples, and any strides.
@@ -197,19 +193,12 @@ impl Array {
     /// `out` has arbitrary content if the read fails.
     fn read_into<'py>(&self, py: Python<'py>, region: &Bound<'py, PyAny>, out: &Bound<'py, PyAny>) -> PyResult<()> {
         let key = parse(region, self.array.shape())?;
-        if key.is_scalar() {
-            let target = Target::new(&out.call_method1("reshape", (1,))?, self.array.dtype(), &[1])?;
-            return self.read_to(py, &target, &[key.contiguous(0, self.array.dtype().size())]);
-        }
         let target = Target::new(out, self.array.dtype(), &key.result_shape())?;
         if key.is_reversed() || target.has_negative_strides() {
             drop(target);
             let read = empty(py, &key.result_shape(), self.dtype(py)?.bind(py))?;
             self.fill(py, &[&key], &read)?;
             return numpy(py)?.call_method1("copyto", (out, key.reversed(py, read)?)).map(drop);
-        }
-        if key.result_shape().contains(&0) {
-            return Ok(());
         }
         let selection = target.selection(&key);
         self.read_to(py, &target, &[selection])

@@ -74,7 +74,7 @@ impl Target {
         let buffer = PyBuffer::<T>::get(flat.as_ref().unwrap_or(array)).map_err(|error| {
             PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian: {error}"))
         })?;
-        if buffer.item_size() > 1 && matches!(buffer.format().to_bytes().first(), Some(b'>' | b'!')) {
+        if buffer.format().to_bytes().starts_with(b">") || buffer.format().to_bytes().starts_with(b"!") {
             return Err(PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian")));
         }
         if buffer.readonly() {
