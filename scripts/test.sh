@@ -23,15 +23,16 @@ if want_cargo_tool clippy; then has_clippy=yes; fi
 if cargo deny --version >/dev/null 2>&1 || { [ -n "${CI:-}" ] && want_cargo_deny; }; then has_deny=yes; fi
 cd "$repo"
 
-[ $has_fmt = no ] || check cargo fmt --check
-[ $has_clippy = no ] || check cargo clippy --all-targets --features libzfp -- -D warnings
+[ $has_fmt = no ] || check cargo fmt --all --check
+[ $has_clippy = no ] || check cargo clippy --all-targets --features libzfp,ndarray -- -D warnings
+[ $has_clippy = no ] || check cargo clippy --package volfs-python -- -D warnings
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
 # the schedules of threads run elsewhere (scripts/stress/schedules.sh), for minutes
 [ -z "${CI:-}" ] || check cargo check --lib --tests --features shuttle
 ! command -v python3 >/dev/null || check ./scripts/check_house.py
 # tests compare with libzfp
-check cargo test --features libzfp
+check cargo test --features libzfp,ndarray
 check ./scripts/test_python.sh
 check ./scripts/make_docs.sh
 
