@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::array::{ReadRequest, Reader, Selection};
 use crate::catalog::open_dataset;
+#[cfg(feature = "mount")]
 use crate::cli::Shell;
 #[cfg(feature = "libzfp")]
 use crate::codec::zfp;
@@ -16,6 +17,7 @@ use crate::format::{Array, FormatError, registry};
 use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::Blocking;
+#[cfg(feature = "mount")]
 use crate::source::disk_cache::{CacheKey, DiskCache};
 use crate::volume::{ArrayInfo, Brick, Dims, Dtype, Layout, Region, StoredLength};
 
@@ -128,6 +130,7 @@ pub fn levels(dataset: &Path) -> io::Result<Vec<Level>> {
 
 /// Fills a disk cache with ranges of objects: the address of the store, the path of the dataset, the name of the object
 /// and its version, the first byte, and all bytes.
+#[cfg(feature = "mount")]
 pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator<Item = ([&'a str; 4], u64, Vec<u8>)>) {
     let cache = DiskCache::open(folder, budget).unwrap();
     for ([store, dataset, object, version], offset, bytes) in ranges {
@@ -136,11 +139,13 @@ pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator
 }
 
 /// The definition of the command line.
+#[cfg(feature = "mount")]
 pub fn command() -> clap::Command {
     crate::cli::command()
 }
 
 /// The completion script of a shell.
+#[cfg(feature = "mount")]
 pub fn completion_script(shell: &str) -> Option<&'static str> {
     let shell = <Shell as clap::ValueEnum>::from_str(shell, false).ok()?;
     Some(crate::cli::completion_script(shell))

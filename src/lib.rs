@@ -32,19 +32,27 @@
 //!
 //! docs/architecture.md says what each folder does, and which may use which.
 
-// what only these features use stays in a build without them
-#![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]
+#[cfg(all(feature = "mount", not(target_os = "linux")))]
+compile_error!("the program, which the feature \"mount\" builds, needs Linux; see docs/rust.md");
+
+// Of a floor with such an attribute the public API uses a part, and the program the rest.
 
 mod api;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod array;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod catalog;
+#[cfg(feature = "mount")]
 mod cli;
 mod codec;
+#[cfg_attr(not(feature = "mount"), allow(dead_code))]
 mod counters;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod format;
-#[cfg(test)]
+#[cfg(all(test, feature = "mount"))]
 #[path = "../tests/formats/mod.rs"]
 mod formats_tests;
+#[cfg(feature = "mount")]
 mod fs;
 /// The bodies of the fuzz targets.
 #[cfg(any(test, fuzzing))]
@@ -53,28 +61,39 @@ pub mod fuzz;
 #[doc(hidden)]
 pub mod internals;
 mod logging;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod memory;
+#[cfg(feature = "mount")]
 mod mount;
+#[cfg_attr(not(feature = "mount"), allow(dead_code))]
 mod pool;
+#[cfg(feature = "mount")]
 mod safe_open;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod source;
 mod sync;
 #[cfg(test)]
 #[path = "../tests/support/library.rs"]
 mod test_support;
+#[cfg(feature = "mount")]
 mod verify;
+#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
 mod view;
+#[cfg_attr(not(feature = "mount"), allow(dead_code))]
 mod volume;
 
+#[cfg(feature = "mount")]
 use std::ffi::OsString;
+#[cfg(feature = "mount")]
 use std::process::ExitCode;
 
 pub use api::{
     Array, Axis, Dataset, Dtype, IntoRegion, Layer, OpenError, OpenOptions, ReadError, Sample, Selection, Slice,
     cache_size, open, set_cache_size,
 };
+#[cfg(feature = "mount")]
 pub use memory::ReservingAllocator;
 
 #[cfg(doctest)]
@@ -83,6 +102,7 @@ mod docs_of_rust {}
 
 /// Runs the command that the arguments name, and prints an error if it fails. `args` begins with the name of the
 /// program.
+#[cfg(feature = "mount")]
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match cli::run(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@
 //! formats of a registry. [`Catalog`] gives each folder and dataset a number, which it keeps (and with it its inode
 //! numbers) while it is unchanged; a changed dataset is a new one with a new number.
 
+#[cfg(feature = "mount")]
 mod listing;
 mod node;
 mod open;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use thiserror::Error;
 
+#[cfg(feature = "mount")]
 pub(crate) use listing::{DatasetCount, EntryNumber, Listed, Listing, bulkhead_of_name, count_datasets};
 pub(crate) use node::{Node, NodeId, OpenResult, ROOT};
 pub(crate) use open::{OpenDataset, OpenError, open_dataset, open_source};

@@ -5,7 +5,11 @@
 //! source is read is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of
 //! this machine, `store` those of object stores.
 
+#[cfg(feature = "mount")]
 pub(crate) mod disk_cache;
+#[cfg(not(feature = "mount"))]
+#[path = "no_disk_cache.rs"]
+mod disk_cache;
 mod error;
 mod index;
 mod local;
