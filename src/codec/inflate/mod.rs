@@ -8,9 +8,9 @@ mod lanes;
 
 use std::cell::RefCell;
 
-use libdeflater::{DecompressionError, Decompressor, adler32};
-
 use lanes::{Block, Lanes};
+
+use super::deflate;
 
 /// Shorter streams are not worth decoding here.
 const SHORTEST: usize = 2 << 10;
@@ -24,7 +24,6 @@ const MANY_BLOCKS: usize = 8;
 const MOST_COMPRESSED: usize = 5;
 
 thread_local! {
-    static LIBDEFLATE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
     static DECODER: RefCell<Decoder> = RefCell::new(Decoder::new());
 }
 
@@ -34,15 +33,7 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
     if decode_literals(stored, out) {
         return Ok(());
     }
-    match LIBDEFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
-        Ok(length) if length == out.len() => Ok(()),
-        Ok(length) => Err(format!("its zlib stream holds {length} bytes, expected {}", out.len())),
-        // libdeflate goes on with zeros after the end of the input
-        Err(DecompressionError::InsufficientSpace) => {
-            Err(format!("its zlib stream is cut off, or holds more than the expected {} bytes", out.len()))
-        }
-        Err(DecompressionError::BadData) => Err("its zlib stream is damaged or cut off".into()),
-    }
+    deflate::zlib(stored, out)
 }
 
 /// Decodes a stream with lanes. Returns `false` for one that is not valid or not worth it; the content of `out` is then
@@ -73,7 +64,7 @@ impl Decoder {
         let mut output = Output { bytes: out, filled: 0, matches: 0 };
         let end = self.deflate(stored, 8 * header.len(), &mut output)?;
         let sum = bytes_at(stored, end.next_multiple_of(8), 4)?;
-        (output.filled == output.bytes.len() && adler32(out).to_be_bytes() == *sum).then_some(())
+        (output.filled == output.bytes.len() && deflate::adler32(out).to_be_bytes() == *sum).then_some(())
     }
 
     /// Decodes all blocks of deflate data, and returns the place after the last one.

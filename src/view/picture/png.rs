@@ -9,9 +9,8 @@
 
 use std::ops::Range;
 
-use libdeflater::{Crc, adler32};
-
 use super::palettes::Palette;
+use crate::codec::deflate;
 
 /// The longest side in pixels: libpng opens no larger picture unless it is told to.
 const MAX_SIDE: u64 = 1_000_000;
@@ -207,7 +206,7 @@ impl Block {
         head.copy_from_slice(&self.head());
         paint(data);
         tail.copy_from_slice(&crc32(&head[4..], data).to_be_bytes());
-        adler32(data)
+        deflate::adler32(data)
     }
 
     /// Returns the range of the file that the chunk is.
@@ -223,10 +222,7 @@ impl Block {
 }
 
 fn crc32(kind: &[u8], data: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(kind);
-    crc.update(data);
-    crc.sum()
+    deflate::crc32(&[kind, data])
 }
 
 fn push_chunk(bytes: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
@@ -251,6 +247,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::codec::deflate::adler32;
 
     fn formats() -> impl Strategy<Value = PixelFormat> {
         use PixelFormat::{Grey8, Grey16, Indexed, Rgb8, Rgb16};
