@@ -37,10 +37,12 @@ TOP = {"internals", "formats_tests", "test_support", "fuzz"}
 LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
-    # 240 before there was a public API, and locks that a fork leaves alone
-    "files in src": 247,
-    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before there was a public API, and forked children could read
-    "lines of code in src": 39_100,
+    # 240 before there was a public API, and locks that a fork leaves alone; 247 before the library was built without the
+    # program, and for other systems: what stands for the files, maps, allocator and disk cache of Linux is a file each
+    "files in src": 255,
+    # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before there was a public API, and forked children could read;
+    # 39,100 before files could be read on other systems than Linux
+    "lines of code in src": 39_900,
     # 40 before there was a public API
     "public items": 90,
     "crates in a default build": 190,

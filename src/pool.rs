@@ -14,12 +14,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
 use rustix::thread::{Pid, gettid};
 
 use crate::logging::LogLimit;
 use crate::memory::claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, LazyPerProcess, Mutex, thread};
+
+/// What tells threads apart where the system's numbers of them are not asked for.
+#[cfg(not(target_os = "linux"))]
+type Pid = std::thread::ThreadId;
+
+#[cfg(not(target_os = "linux"))]
+fn gettid() -> Pid {
+    std::thread::current().id()
+}
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rustix::system::{Sysinfo, sysinfo};
-
 use crate::array::Reader;
 use crate::counters::Counters;
 use crate::memory::BufferPool;
@@ -52,9 +50,21 @@ impl Engine {
 ///
 /// By default 512 MiB, or a quarter of the machine's memory if that is less.
 pub fn cache_size() -> u64 {
-    let memory = |system: Sysinfo| system.totalram.saturating_mul(system.mem_unit.into());
-    let default = || DEFAULT_CACHE.min(memory(sysinfo()) / 4);
+    let default = || DEFAULT_CACHE.min(memory() / 4);
     CACHE_SIZE.load(Ordering::Relaxed).checked_sub(1).unwrap_or_else(default)
+}
+
+/// Returns the bytes of the machine's memory.
+#[cfg(target_os = "linux")]
+fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    system.totalram.saturating_mul(system.mem_unit.into())
+}
+
+/// Elsewhere it is not asked for: any machine of today has four times the default cache.
+#[cfg(not(target_os = "linux"))]
+fn memory() -> u64 {
+    4 * DEFAULT_CACHE
 }
 
 /// Sets the most bytes of decoded bricks that this process, and children that it forks, keep in memory each.

@@ -17,10 +17,11 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
-use rustix::io::Errno;
 
 use crate::format::{Format, Registry};
-use crate::source::{About, EntryKind, FolderProbe, LocalTree, MOST_REMOTE, ObjectVersion, Permissions, Place, Tree};
+use crate::source::{
+    About, EntryKind, FolderProbe, LocalTree, MOST_REMOTE, ObjectVersion, Permissions, Place, Tree, is_loop, not_found,
+};
 use crate::sync::Mutex;
 
 /// Bytes of a file that may be read to find out its format.
@@ -100,7 +101,7 @@ impl Recogniser {
 
     /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
     pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Verdict> {
-        let place = tree.look(path)?.ok_or(Errno::NOENT)?;
+        let place = tree.look(path)?.ok_or_else(not_found)?;
         match place.about().is_folder() {
             true => self.format_of_folder(&FolderProbe::new(place)),
             false => self.format_of_file(path, &*place),
@@ -130,7 +131,7 @@ impl Recogniser {
     /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
     /// Fails if nothing is there.
     pub(super) fn version_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<ObjectVersion> {
-        let place = tree.look(path)?.ok_or(Errno::NOENT)?;
+        let place = tree.look(path)?.ok_or_else(not_found)?;
         let about = *place.about();
         Ok(if about.is_folder() { self.look_at_folder(place)?.version } else { about.version })
     }
@@ -256,7 +257,7 @@ impl Recogniser {
 fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
+        Err(e) if is_loop(&e) => Ok(None),
         result => result.map(Some),
     }
 }

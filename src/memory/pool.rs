@@ -14,6 +14,7 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
+#[cfg(target_os = "linux")]
 use memmap2::{Advice, MmapMut};
 
 use super::allocator::{OutOfMemory, has_memory, try_zeroed};
@@ -38,6 +39,7 @@ const REPLY_CLASSES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
 enum Block {
     Heap(Box<[u8]>),
+    #[cfg(target_os = "linux")]
     Map(MmapMut),
     Slot(Slot),
 }
@@ -54,7 +56,12 @@ impl Block {
             return None;
         }
         // if the kernel refuses another map, the allocator may have some
-        let Ok(map) = MmapMut::map_anon(size) else { return on_heap() };
+        Self::try_map(size, step, between).or_else(on_heap)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn try_map(size: usize, step: usize, between: impl Fn()) -> Option<Self> {
+        let map = MmapMut::map_anon(size).ok()?;
         // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a
         // virtual machine reclaims those first, and getting them again costs more than they save
         for from in (0..size).step_by(step) {
@@ -62,6 +69,11 @@ impl Block {
             between();
         }
         Some(Self::Map(map))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn try_map(_size: usize, _step: usize, _between: impl Fn()) -> Option<Self> {
+        None
     }
 }
 
@@ -77,6 +89,7 @@ impl Deref for Block {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Heap(bytes) => bytes,
+            #[cfg(target_os = "linux")]
             Self::Map(map) => map,
             Self::Slot(slot) => slot,
         }
@@ -87,6 +100,7 @@ impl DerefMut for Block {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(bytes) => bytes,
+            #[cfg(target_os = "linux")]
             Self::Map(map) => map,
             Self::Slot(slot) => slot,
         }

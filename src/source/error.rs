@@ -1,12 +1,13 @@
 //! The version of a source that was read, why bytes of it cannot be read, and the first failure of a dataset.
 
+#[cfg(target_os = "linux")]
 use std::fs::Metadata;
 use std::io;
+#[cfg(target_os = "linux")]
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::memory::OutOfMemory;
@@ -31,6 +32,7 @@ pub(crate) struct ObjectVersion {
 }
 
 impl ObjectVersion {
+    #[cfg(target_os = "linux")]
     pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         let mtime = (metadata.mtime(), metadata.mtime_nsec());
         Self { size: metadata.size(), mtime, inode: (metadata.dev(), metadata.ino()), etag: None }
@@ -83,11 +85,31 @@ impl From<OutOfMemory> for SourceError {
 /// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
 /// not be read), and not a failure to find out.
 pub(crate) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
+    use io::ErrorKind::{
+        CrossesDevices, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied,
+        Unsupported,
+    };
     // unsupported: by the file system, for good
     let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];
-    let odd_paths = [Errno::LOOP, Errno::NAMETOOLONG, Errno::XDEV];
-    answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)
+    let odd_paths = [io::Error::from_raw_os_error(LOOP).kind(), InvalidFilename, CrossesDevices];
+    answers.contains(&kind) || odd_paths.contains(&kind)
+}
+
+/// The numbers of errors of the system: nothing is there, which has this number everywhere; links lead in a circle.
+const NOT_FOUND: i32 = 2;
+#[cfg(target_os = "linux")]
+const LOOP: i32 = nix::libc::ELOOP;
+#[cfg(windows)]
+const LOOP: i32 = 1921;
+#[cfg(not(any(target_os = "linux", windows)))]
+const LOOP: i32 = 62;
+
+pub(crate) fn not_found() -> io::Error {
+    io::Error::from_raw_os_error(NOT_FOUND)
+}
+
+pub(crate) fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(LOOP)
 }
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

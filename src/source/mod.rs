@@ -12,9 +12,14 @@ pub(crate) mod disk_cache;
 mod disk_cache;
 mod error;
 mod index;
+#[cfg(target_os = "linux")]
 mod local;
+#[cfg(not(target_os = "linux"))]
+mod no_maps;
 mod origin;
 mod permissions;
+#[cfg(any(test, not(target_os = "linux")))]
+mod portable;
 mod recent_writes;
 #[cfg(feature = "store")]
 mod store;
@@ -32,16 +37,21 @@ use std::time::{Duration, SystemTime};
 
 use disk_cache::DiskCacheStatistics;
 
-pub(crate) use error::{Blocking, NoFolder, ObjectVersion, SourceError, tells_what_is_there};
+pub(crate) use error::{Blocking, NoFolder, ObjectVersion, SourceError, is_loop, not_found, tells_what_is_there};
 pub(crate) use index::{Index, IndexCache};
+#[cfg(target_os = "linux")]
 pub(crate) use local::{CoarseInstant, LocalTree, MappedWindow, OpenFile, OpenFiles, raise_descriptor_limit};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_maps::{CoarseInstant, MappedWindow, OpenFile, OpenFiles};
 pub(crate) use origin::Origin;
 pub(crate) use permissions::Permissions;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use portable::PortableTree as LocalTree;
 pub(crate) use recent_writes::{RecentWrites, RefreshQueue};
 pub(crate) use url::{StoreOption, StoreUrl, is_url, shown};
 
 use error::{FirstFailure, system_time};
-#[cfg(feature = "store")]
+#[cfg(all(feature = "store", target_os = "linux"))]
 use local::most_connections;
 #[cfg(feature = "store")]
 use url::StoreKind;
@@ -51,6 +61,12 @@ pub(crate) const WHOLE: &str = "";
 
 /// The most entries of a folder of a server that are visited: what it tells in one answer.
 pub(crate) const MOST_REMOTE: usize = 1000;
+
+/// Returns how many connections to one object store there may be: some systems allow a process 256 open files.
+#[cfg(all(feature = "store", not(target_os = "linux")))]
+fn most_connections() -> usize {
+    64
+}
 
 /// Returns a number that it has not returned before.
 fn new_number() -> u64 {

@@ -12,12 +12,15 @@
 //! a moment ago, every file may have been written a moment ago.
 
 use std::collections::HashMap;
+#[cfg(target_os = "linux")]
 use std::fs::Metadata;
 use std::mem;
+#[cfg(target_os = "linux")]
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+#[cfg(target_os = "linux")]
 use super::error::system_time;
 use crate::sync::{Condvar, Mutex};
 
@@ -110,11 +113,17 @@ impl RecentWrites {
     }
 
     /// Records that a file with this metadata is read from now on.
+    #[cfg(target_os = "linux")]
     pub(super) fn record(&self, metadata: &Metadata) {
         let modified = system_time(metadata.mtime(), metadata.mtime_nsec());
         let changed = system_time(metadata.ctime(), metadata.ctime_nsec());
+        self.record_times([modified, changed]);
+    }
+
+    /// Records that a file with these times (mtime and ctime) is read from now on.
+    pub(super) fn record_times(&self, times: [SystemTime; 2]) {
         let now = Now::get();
-        if let Some(delay) = next_refresh(self.age([modified, changed], now)) {
+        if let Some(delay) = next_refresh(self.age(times, now)) {
             self.set_due(now.monotonic + delay);
         }
     }

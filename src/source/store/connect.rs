@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write};
+#[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,6 +17,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::list::PaginatedListStore;
 use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, RetryConfig};
+#[cfg(target_os = "linux")]
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{NO_CREDENTIALS, StoreError};
@@ -320,6 +322,7 @@ fn chosen_profile() -> Option<String> {
 /// Gives the builder the token with which a container asks for its credentials, if the environment has it and no file
 /// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory
 /// alone.
+#[cfg(target_os = "linux")]
 fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     static FILE: LazyPerProcess<OnceLock<io::Result<File>>> = LazyPerProcess::new(OnceLock::new);
     let key = S3Key::ContainerAuthorizationTokenFile;
@@ -332,6 +335,13 @@ fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     Ok(builder.with_config(key, format!("/proc/self/fd/{}", file.as_raw_fd())))
 }
 
+/// Elsewhere there are no containers that give one.
+#[cfg(not(target_os = "linux"))]
+fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
+    Ok(builder)
+}
+
+#[cfg(target_os = "linux")]
 fn in_memory(token: &str) -> io::Result<File> {
     let mut file = File::from(memfd_create("token", MemfdFlags::CLOEXEC)?);
     file.write_all(token.trim().as_bytes())?;
