@@ -56,6 +56,7 @@ mod formats_tests;
 mod fs;
 /// The bodies of the fuzz targets.
 #[cfg(any(test, fuzzing))]
+#[cfg_attr(not(feature = "mount"), allow(dead_code))]
 #[path = "../fuzz/src/mod.rs"]
 pub mod fuzz;
 #[doc(hidden)]

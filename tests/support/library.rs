@@ -3,9 +3,11 @@
 
 mod data;
 pub mod exchange;
+#[cfg(feature = "mount")]
 pub mod faulty_folder;
 pub mod handmade;
 pub mod memory_folder;
+#[cfg(feature = "mount")]
 pub mod own_fs;
 pub mod png;
 mod run;

@@ -427,6 +427,7 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::ZlibEncoder;
+    use libdeflater::Decompressor;
     use proptest::prelude::*;
 
     use super::*;
