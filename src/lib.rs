@@ -35,7 +35,7 @@
 #[cfg(all(feature = "mount", not(target_os = "linux")))]
 compile_error!("the program, which the feature \"mount\" builds, needs Linux; see docs/rust.md");
 
-// Of a floor with such an attribute the public API uses a part, and the program the rest.
+// Of a floor with such an attribute the public API uses a part; the program, or stores, use the rest.
 
 mod api;
 #[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
@@ -53,6 +53,7 @@ mod format;
 #[path = "../tests/formats/mod.rs"]
 mod formats_tests;
 #[cfg(feature = "mount")]
+#[cfg_attr(not(feature = "serve"), allow(dead_code, unused_imports))]
 mod fs;
 /// The bodies of the fuzz targets.
 #[cfg(any(test, fuzzing))]
@@ -62,7 +63,7 @@ pub mod fuzz;
 #[doc(hidden)]
 pub mod internals;
 mod logging;
-#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(all(feature = "mount", feature = "store")), allow(dead_code, unused_imports))]
 mod memory;
 #[cfg(feature = "mount")]
 mod mount;
@@ -72,7 +73,7 @@ mod pool;
 mod safe_open;
 #[cfg(feature = "serve")]
 mod serve;
-#[cfg_attr(not(feature = "mount"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(all(feature = "mount", feature = "store")), allow(dead_code, unused_imports))]
 mod source;
 mod sync;
 #[cfg(test)]
