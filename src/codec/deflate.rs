@@ -126,7 +126,9 @@ mod tests {
             prop_assert_eq!(decoded(rust::zlib, &stored[..end], bytes.len()), (cut == 0).then(|| bytes.clone()));
             let at = flip.index(stored.len());
             stored[at] ^= 4;
-            prop_assert_eq!(decoded(rust::zlib, &stored, bytes.len()), decoded(libdeflate::zlib, &stored, bytes.len()));
+            // one of them may refuse what is wrong where no code uses it; the checksum tells the rest
+            let both = [rust::zlib, libdeflate::zlib].map(|decode| decoded(decode, &stored, bytes.len()));
+            prop_assert!(both.iter().flatten().all(|decoded| *decoded == bytes));
             stored[at] ^= 4;
             stored.extend(b"more");
             prop_assert_eq!(decoded(rust::zlib, &stored, bytes.len()), Some(bytes));
