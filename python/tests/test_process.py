@@ -91,8 +91,11 @@ def test_sixteen_threads_read_the_same() -> None:
 
 
 def test_a_read_ends_at_ctrl_c() -> None:
+    # a shell that starts the tests in the background has them ignore the signal
     code = f"""
+import signal
 import volfs
+signal.signal(signal.SIGINT, signal.default_int_handler)
 array = volfs.open({str(NORTH)!r}).layer.level(0)
 volfs.set_cache_size(0)
 print("reading", flush=True)
