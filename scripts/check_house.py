@@ -50,7 +50,8 @@ BUDGETS = {
     "words of documentation": 28_700,
     # machines differ, and two virtual processors may be one: 350 to 611 were seen
     "processor seconds of a clean release build": 900,
-    "bytes of the stripped program": 14 << 20,
+    # 14 MiB before locks were those of the standard library, and forked children made values anew
+    "bytes of the stripped program": (14 << 20) + (128 << 10),
 }
 
 
