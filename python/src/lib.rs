@@ -258,10 +258,7 @@ impl Array {
     fn read_to(&self, py: Python<'_>, target: &Target, selections: &[volfs::Selection]) -> PyResult<()> {
         let mut interrupted = None;
         let mut goes_on = || {
-            // asked again, Python knows no more of the signal
-            if interrupted.is_none() {
-                interrupted = Python::attach(|py| py.check_signals()).err();
-            }
+            interrupted = Python::attach(|py| py.check_signals()).err();
             interrupted.is_none()
         };
         let read = py.detach(|| target.read(&self.array, selections, &mut goes_on));

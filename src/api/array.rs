@@ -1,7 +1,7 @@
 //! One level of a layer, and the ways to read it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,10 +10,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::engine::Engine;
 use super::region::resolve;
 use super::{Dtype, IntoRegion, OpenError, Opened, ReadError, Shared};
-use crate::array::{self as data_path, ReadRequest, Readers, Recorded};
+use crate::array::{self as data_path, ReadRequest, Readers, Recorded, boxes};
 use crate::format;
 use crate::source::SourceError;
-use crate::sync::PerProcess;
 use crate::view::{self, LayerRef, registry as views};
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Region};
 
@@ -75,7 +74,7 @@ pub(super) struct Facts {
 pub(super) struct LevelState {
     pub(super) facts: Arc<Facts>,
     /// Those that read planes along each axis in order: as the readers of a file with that axis first.
-    readers: Vec<PerProcess<Readers>>,
+    readers: Vec<OnceLock<Readers>>,
 }
 
 impl LevelState {
@@ -93,7 +92,7 @@ impl LevelState {
             no_value: info.no_value,
             scale: info.scaling.map(|scaling| (scaling.scale, scaling.offset)),
         };
-        let readers = info.shape().iter().map(|_| PerProcess::new()).collect();
+        let readers = info.shape().iter().map(|_| OnceLock::new()).collect();
         Self { facts: Arc::new(facts), readers }
     }
 
@@ -101,21 +100,18 @@ impl LevelState {
     /// known.
     fn record(&self, info: &ArrayInfo, region: &Region) -> Option<Recorded> {
         let shape = info.shape();
-        let axis = (0..shape.len()).find(|axis| is_run(&shape, region, *axis))?;
-        let order = AxisPermutation::to_front(axis);
-        let (start, shape) = (order.permute_dims(&region.start), order.permute_dims(&shape));
-        let first = shape.linear_of(&start);
-        let readers = self.readers[axis].get_or_init(|| Readers::new(info, order));
-        Some(readers.record(&(first..first + region.samples()), false, false))
+        (0..shape.len()).find_map(|axis| {
+            let order = AxisPermutation::to_front(axis);
+            let (shape, start) = (order.permute_dims(&shape), order.permute_dims(&region.start));
+            let first = shape.linear_of(&start);
+            let samples = first..first + region.samples();
+            let part = Region { start, shape: order.permute_dims(&region.shape) };
+            // they follow one another in C order with this axis first
+            let is_run = boxes(shape, samples.clone()).eq([part]);
+            let readers = || self.readers[axis].get_or_init(|| Readers::new(info, order));
+            is_run.then(|| readers().record(&samples, false, false))
+        })
     }
-}
-
-/// Returns whether the samples of a region follow one another in C order with `axis` first.
-fn is_run(shape: &Dims, region: &Region, axis: usize) -> bool {
-    let order = AxisPermutation::to_front(axis);
-    let (shape, part) = (order.permute_dims(shape), order.permute_dims(&region.shape));
-    let Some(first) = part.iter().position(|count| *count != 1) else { return true };
-    part[first] > 0 && (first + 1..part.len()).all(|a| part[a] == shape[a])
 }
 
 /// Samples of an array with a step, and where they go in memory.

@@ -123,7 +123,8 @@ impl Reader {
     ) -> Result<(), ReadError> {
         let is_ended = Arc::<AtomicBool>::default();
         let mut ask = || {
-            if !goes_on() {
+            // whoever has ended it is not asked again
+            if !is_ended.load(Ordering::Relaxed) && !goes_on() {
                 is_ended.store(true, Ordering::Relaxed);
             }
         };

@@ -2,8 +2,8 @@
 //! memory.
 //!
 //! Rust's collections end the process when they get no memory. What is large and follows the size of data asks with
-//! [`has_memory`] or [`try_zeroed`] first, and fails as one request. What is small cannot ask, so it gets the reserve,
-//! and from then on everything that asks fails, until there is memory for a new reserve.
+//! [`has_memory`] or [`try_with_capacity`] first, and fails as one request. What is small cannot ask, so it gets the
+//! reserve, and from then on everything that asks fails, until there is memory for a new reserve.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -153,12 +153,6 @@ pub(crate) fn has_memory() -> bool {
     }
 }
 
-pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
-    let mut bytes = try_with_capacity(length)?;
-    bytes.resize(length, 0);
-    Ok(bytes)
-}
-
 /// Returns an empty vector with room for `count` elements.
 pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut elements = Vec::new();
@@ -299,8 +293,8 @@ mod tests {
         let claimed = claim(5).unwrap();
         assert!(CLAIMED.load(Ordering::SeqCst) >= 5 && is_there(1 << 20) && !is_there(1 << 62));
         drop(claimed);
-        assert_eq!(try_zeroed(5).unwrap(), [0; 5]);
-        assert!(try_zeroed(1 << 60).is_err() && try_with_capacity::<u64>(1 << 60).is_err());
+        assert_eq!(super::super::try_zeroed(5).unwrap(), [0; 5]);
+        assert!(super::super::try_zeroed(1 << 60).is_err() && try_with_capacity::<u64>(1 << 60).is_err());
         assert_eq!(bytes_refused(), 0, "this thread goes on without");
         assert!(!is_out_of_memory("index out of bounds") && bytes_refused() == 0);
         let no_stack =

@@ -19,12 +19,6 @@ pub(crate) fn has_memory() -> bool {
     true
 }
 
-pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
-    let mut bytes = try_with_capacity(length)?;
-    bytes.resize(length, 0);
-    Ok(bytes)
-}
-
 /// Returns an empty vector with room for `count` elements.
 pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut elements = Vec::new();

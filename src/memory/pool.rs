@@ -17,8 +17,9 @@ use std::sync::{Arc, OnceLock};
 #[cfg(target_os = "linux")]
 use memmap2::{Advice, MmapMut};
 
-use super::allocator::{OutOfMemory, has_memory, try_zeroed};
+use super::allocator::{OutOfMemory, has_memory};
 use super::slab::{Slab, Slot, SmallBlocks};
+use super::try_zeroed;
 use crate::sync::{Mutex, thread};
 
 const PAGE: usize = 4096;
