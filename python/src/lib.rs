@@ -5,6 +5,7 @@
 
 mod errors;
 mod index;
+mod interpreter;
 mod memory;
 
 use std::sync::OnceLock;
@@ -16,6 +17,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use self::errors::{open_failed, read_failed};
 use self::index::{Key, parse};
+use self::interpreter::detach;
 use self::memory::{Target, empty};
 
 /// Datasets and arrays of volfs, without a mount.
@@ -23,6 +25,11 @@ use self::memory::{Target, empty};
 mod _volfs {
     #[pymodule_export]
     use super::{Array, Dataset, cache_size, set_cache_size};
+
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        super::interpreter::watch(module)
+    }
 }
 
 /// The most bytes of decoded bricks that this process keeps.
@@ -34,7 +41,7 @@ fn cache_size() -> u64 {
 /// Set the most bytes of decoded bricks that this process keeps. What is cached is dropped.
 #[pyfunction]
 fn set_cache_size(py: Python<'_>, bytes: u64) {
-    py.detach(|| volfs::set_cache_size(bytes));
+    detach(py, || volfs::set_cache_size(bytes));
 }
 
 /// An open dataset.
@@ -62,7 +69,7 @@ impl Dataset {
         for (name, value) in store_options {
             options = options.store_option(&name, &value);
         }
-        py.detach(|| options.open(path)).map(Self).map_err(|error| open_failed(py, error))
+        detach(py, || options.open(path)).map(Self).map_err(|error| open_failed(py, error))
     }
 
     /// The name of its file or folder.
@@ -84,13 +91,13 @@ impl Dataset {
 
     /// The name of the layer that a name means, or None.
     fn _find(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
-        let found = py.detach(|| self.0.layer(name)).map_err(|error| open_failed(py, error))?;
+        let found = detach(py, || self.0.layer(name)).map_err(|error| open_failed(py, error))?;
         Ok(found.map(|layer| layer.name().to_owned()))
     }
 
     /// The text of dataset.json.
     fn _metadata(&self, py: Python<'_>) -> PyResult<String> {
-        let metadata = py.detach(|| self.0.metadata()).map_err(|error| open_failed(py, error))?;
+        let metadata = detach(py, || self.0.metadata()).map_err(|error| open_failed(py, error))?;
         Ok(metadata.to_string())
     }
 }
@@ -175,7 +182,7 @@ impl Array {
 
     /// The text of lodN.json.
     fn _metadata(&self, py: Python<'_>) -> PyResult<String> {
-        let metadata = py.detach(|| self.array.metadata()).map_err(|error| open_failed(py, error))?;
+        let metadata = detach(py, || self.array.metadata()).map_err(|error| open_failed(py, error))?;
         Ok(metadata.to_string())
     }
 
@@ -258,10 +265,12 @@ impl Array {
     fn read_to(&self, py: Python<'_>, target: &Target, selections: &[volfs::Selection]) -> PyResult<()> {
         let mut interrupted = None;
         let mut goes_on = || {
-            interrupted = Python::attach(|py| py.check_signals()).err();
-            interrupted.is_none()
+            let checked = interpreter::check_signals();
+            let goes_on = matches!(checked, Some(Ok(())));
+            interrupted = checked.and_then(Result::err);
+            goes_on
         };
-        let read = py.detach(|| target.read(&self.array, selections, &mut goes_on));
+        let read = detach(py, || target.read(&self.array, selections, &mut goes_on));
         match (read, interrupted) {
             (_, Some(error)) => Err(error),
             (Ok(()), None) => Ok(()),

@@ -1,0 +1,88 @@
+//! The interpreter's lock: given back while the engine works, and not asked for again once the interpreter ends.
+//!
+//! Before Python 3.14, the C library unwinds a thread that asks an ending interpreter for its lock, and a process ends with
+//! an error where such an unwinding comes upon frames of Rust. So these threads sleep until the process is gone, as they
+//! do in Python 3.14 by themselves.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::wrap_pyfunction;
+
+/// The thread that ends the interpreter.
+static ENDING: OnceLock<ThreadId> = OnceLock::new();
+/// Threads that are about to get the lock.
+static RETURNING: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread that is about to get the interpreter's lock, until it is dropped.
+struct Returning;
+
+impl Returning {
+    /// Returns `None` if the interpreter ends in another thread.
+    fn new() -> Option<Self> {
+        RETURNING.fetch_add(1, Ordering::SeqCst);
+        let returning = Self;
+        let ends = ENDING.get().is_some_and(|ending| *ending != thread::current().id());
+        (!ends).then_some(returning)
+    }
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        RETURNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Does work without the interpreter's lock. Does not return if the interpreter ends meanwhile.
+pub fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    let (done, _returning) = py.detach(|| {
+        let done = work();
+        let returning = Returning::new().unwrap_or_else(|| {
+            loop {
+                thread::park();
+            }
+        });
+        (done, returning)
+    });
+    done
+}
+
+/// Handles signals, with the interpreter's lock, and returns whether work that was detached goes on: `None` if the
+/// interpreter ends.
+pub fn check_signals() -> Option<PyResult<()>> {
+    let _returning = Returning::new()?;
+    Some(Python::attach(|py| py.check_signals()))
+}
+
+/// Has the interpreter tell when it ends, and when a child begins.
+pub fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(ends, module)?,))?;
+    let in_child = PyDict::new(py);
+    in_child.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
+    if let Ok(register) = py.import("os")?.getattr("register_at_fork") {
+        register.call((), Some(&in_child))?;
+    }
+    Ok(())
+}
+
+#[pyfunction]
+fn ends(py: Python<'_>) {
+    if ENDING.set(thread::current().id()).is_ok() {
+        py.detach(|| {
+            while RETURNING.load(Ordering::SeqCst) > 0 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+    }
+}
+
+/// A child has none of its parent's other threads.
+#[pyfunction]
+fn forked() {
+    RETURNING.store(0, Ordering::SeqCst);
+}
