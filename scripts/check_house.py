@@ -41,13 +41,14 @@ BUDGETS = {
     # program, and for other systems: what stands for the files, maps, allocator and disk cache of Linux is a file each
     "files in src": 255,
     # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before there was a public API, and forked children could read;
-    # 39,100 before files could be read on other systems than Linux
-    "lines of code in src": 39_900,
+    # 39,100 before files could be read on other systems than Linux; 39,900 before the files of a mount could be read in process
+    "lines of code in src": 40_000,
     # 40 before there was a public API
     "public items": 90,
     "crates in a default build": 190,
-    # 27,000 before boxes as files, OME-TIFF, the table of programs that read the views, and the page for Rust
-    "words of documentation": 28_700,
+    # 27,000 before boxes as files, OME-TIFF, the table of programs that read the views, and the page for Rust;
+    # 28,700 before Zarr and napari in process
+    "words of documentation": 28_850,
     # machines differ, and two virtual processors may be one: 350 to 611 were seen
     "processor seconds of a clean release build": 900,
     # 14 MiB before locks were those of the standard library, and forked children made values anew

@@ -326,20 +326,6 @@ impl Array {
     ) -> Result<(), ReadError> {
         let opened = self.dataset.opened().map_err(|error| ReadError::of_open(self.to_string(), error))?;
         let (array, state) = (self.stored(opened), &opened.layers[self.layer][self.lod]);
-        let failed = |error| {
-            let held = |brick: &Dims| {
-                let count = array.info().grid.count();
-                let is_brick = brick.len() == count.len() && brick.iter().zip(count.iter()).all(|(at, n)| at < n);
-                is_brick.then(|| array.info().grid.region(brick))
-            };
-            // what a file has after a change says nothing about what was opened
-            if self.stored(opened).source().check_unchanged() == Err(SourceError::Changed) {
-                return ReadError::Changed(self.to_string());
-            }
-            let data_path::ReadError { brick, .. } = error;
-            ReadError::new(self.to_string(), error, || held(&brick))
-        };
-        self.look(opened)?;
         let from_file = match &*selections {
             // what follows a large read is not worth keeping ready
             [one] if one.is_dense() && one.samples() < LARGE / array.info().dtype.size() as u64 => {
@@ -349,6 +335,38 @@ impl Array {
         };
         let array = Arc::clone(array);
         let request = ReadRequest { array, selections, bulkhead: opened.bulkhead, counters: None, from_file };
+        opened.read(self, request, memory, goes_on)
+    }
+
+    fn stored<'a>(&self, opened: &'a Opened) -> &'a Arc<dyn format::Array> {
+        &opened.dataset.dataset.layers()[self.layer].levels[self.lod]
+    }
+}
+
+impl Opened {
+    /// Reads samples of an array of the dataset. Errors call it by `name`.
+    pub(super) fn read(
+        &self,
+        name: &dyn fmt::Display,
+        request: ReadRequest,
+        memory: &mut [u8],
+        goes_on: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<(), ReadError> {
+        let array = Arc::clone(&request.array);
+        let failed = |error| {
+            let held = |brick: &Dims| {
+                let count = array.info().grid.count();
+                let is_brick = brick.len() == count.len() && brick.iter().zip(count.iter()).all(|(at, n)| at < n);
+                is_brick.then(|| array.info().grid.region(brick))
+            };
+            // what a file has after a change says nothing about what was opened
+            if array.source().check_unchanged() == Err(SourceError::Changed) {
+                return ReadError::Changed(name.to_string());
+            }
+            let data_path::ReadError { brick, .. } = error;
+            ReadError::new(name.to_string(), error, || held(&brick))
+        };
+        self.look(name, &array)?;
         let reader = &Engine::get().reader;
         let mut ended = false;
         let read = match goes_on {
@@ -362,23 +380,18 @@ impl Array {
     }
 
     /// Looks from time to time whether the source is still what was opened: samples in the cache do not tell.
-    fn look(&self, opened: &Opened) -> Result<(), ReadError> {
-        let mut looked = opened.looked.lock();
+    fn look(&self, name: &dyn fmt::Display, array: &Arc<dyn format::Array>) -> Result<(), ReadError> {
+        let mut looked = self.looked.lock();
         if looked.elapsed() < LOOK_AGAIN {
             return Ok(());
         }
         *looked = Instant::now();
         drop(looked);
-        let checked = self.stored(opened).source().check_unchanged();
-        match checked {
-            Ok(()) if !opened.dataset.is_changed() => Ok(()),
-            Err(SourceError::Io { message, kind, .. }) => Err(ReadError::Io { array: self.to_string(), message, kind }),
-            _ => Err(ReadError::Changed(self.to_string())),
+        match array.source().check_unchanged() {
+            Ok(()) if !self.dataset.is_changed() => Ok(()),
+            Err(SourceError::Io { message, kind, .. }) => Err(ReadError::Io { array: name.to_string(), message, kind }),
+            _ => Err(ReadError::Changed(name.to_string())),
         }
-    }
-
-    fn stored<'a>(&self, opened: &'a Opened) -> &'a Arc<dyn format::Array> {
-        &opened.dataset.dataset.layers()[self.layer].levels[self.lod]
     }
 }
 

@@ -11,7 +11,7 @@ use crate::array;
 use crate::catalog;
 use crate::format::FormatError;
 use crate::source::{SourceError, shown};
-use crate::volume::Region;
+use crate::volume::{Dims, Region};
 
 /// Why a dataset cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub enum ReadError {
     /// A brick cannot be decoded. All others can still be read.
     #[error("{array}, brick {brick:?} ({region:?}): {reason}; read around it")]
     DamagedBrick {
-        /// Dataset, layer and level.
+        /// Dataset, layer and level, or dataset and file.
         array: String,
         /// The brick's index in the grid, slowest axis first.
         brick: Vec<u64>,
@@ -108,13 +108,21 @@ pub enum ReadError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file of [`Dataset::read_file`](super::Dataset::read_file) cannot be made: what it is made of is damaged.
+    #[error("{file}: {reason}")]
+    DamagedFile {
+        /// Dataset and file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The dataset was changed since it was opened.
     #[error("{0}: it was changed since it was opened; open it again")]
     Changed(String),
     /// The system or the object store failed.
     #[error("{array}: {message}")]
     Io {
-        /// Dataset, layer and level.
+        /// Dataset, layer and level, or dataset and file.
         array: String,
         /// What failed.
         message: String,
@@ -137,6 +145,14 @@ impl ReadError {
                 let (brick, region) = (error.brick.to_vec(), held().map(ranges).unwrap_or_default());
                 Self::DamagedBrick { array, brick, region, reason: cause.to_string() }
             }
+        }
+    }
+
+    /// Describes why a file cannot be made.
+    pub(super) fn of_file(file: String, cause: FormatError) -> Self {
+        match Self::new(file, array::ReadError { brick: Dims::filled(0, 0), cause }, || None) {
+            Self::DamagedBrick { array: file, reason, .. } => Self::DamagedFile { file, reason },
+            other => other,
         }
     }
 

@@ -7,13 +7,14 @@
 mod array;
 mod engine;
 mod error;
+mod files;
 mod region;
 
 use std::fmt;
 use std::io;
 use std::path::{self, Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -31,7 +32,7 @@ use crate::format::{OpenWith, registry as formats};
 use crate::pool::Bulkhead;
 use crate::source::{Origin, StoreOption, StoreUrl, is_url};
 use crate::sync::{Mutex, PerProcess, enter};
-use crate::view::{self, find_layer, layer_folders, registry as views};
+use crate::view::{self, Tree, find_layer, layer_folders, registry as views};
 
 /// Opens a dataset: a ZGY or VDS file, a folder in VDS' cloud layout or WKW, or the URL of one in an object store
 /// (`s3://`, `az://`, `gs://`, `https://`). Reads its headers, and no samples.
@@ -138,6 +139,8 @@ struct Opened {
     dataset: OpenDataset,
     /// The readers of each level of each layer.
     layers: Vec<Vec<LevelState>>,
+    /// Its files and folders, once they are asked for.
+    tree: OnceLock<Tree>,
     bulkhead: Bulkhead,
     /// When it was last looked whether the source has changed.
     looked: Mutex<Instant>,
@@ -151,7 +154,8 @@ impl Opened {
         let dataset = open_source(formats(), tree, with).map_err(|error| OpenError::new(&origin.path, error))?;
         let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();
         let layers = dataset.dataset.layers().iter().map(levels).collect();
-        Ok(Self { dataset, layers, bulkhead: Bulkhead::new(number()), looked: Mutex::new(Instant::now()) })
+        let (tree, bulkhead, looked) = (OnceLock::new(), Bulkhead::new(number()), Mutex::new(Instant::now()));
+        Ok(Self { dataset, layers, tree, bulkhead, looked })
     }
 }
 

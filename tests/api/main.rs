@@ -140,6 +140,26 @@ fn arrays_of_ndarray_have_the_axes_that_are_left() {
 }
 
 #[test]
+fn files_are_those_of_a_mount() {
+    let dataset = volfs::open(demo("north.zgy")).unwrap();
+    let names = dataset.list("").unwrap().unwrap();
+    assert_eq!(names, ["dataset.json", "outline.geojson", "data/", "data.ome.zarr/", "data.zarr/"]);
+    assert_eq!(dataset.list("data.ome.zarr/0/c/0").unwrap().unwrap(), ["0/", "1/"]);
+    assert_eq!((dataset.list("nothing").unwrap(), dataset.list("dataset.json").unwrap()), (None, None));
+    assert_eq!((dataset.file_size("data").unwrap(), dataset.file_size("dataset.json/x").unwrap()), (None, None));
+    let samples = dataset.layers().next().unwrap().level(0).unwrap().read::<f32>(..).unwrap();
+    let samples: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    assert_eq!(dataset.file_size("DATA//lod0.raw").unwrap(), Some(samples.len() as u64));
+    // more than is read at a time, and beyond the end
+    let mut out = vec![0; samples.len() + 5];
+    assert_eq!(dataset.read_file("data/lod0.raw", 3, &mut out).unwrap(), samples.len() - 3);
+    assert!(out[..samples.len() - 3] == samples[3..]);
+    assert_eq!(dataset.read_file("data/lod0.raw", u64::MAX, &mut out).unwrap(), 0);
+    let missing = dataset.read_file("data/lod7.raw", 0, &mut out).unwrap_err();
+    assert_eq!(missing.to_string(), "north.zgy/data/lod7.raw: there is no such file");
+}
+
+#[test]
 fn a_read_can_be_ended() {
     let array = volfs::open(demo("north.zgy")).unwrap().layers().next().unwrap().level(0).unwrap();
     let (shape, strides) = (array.shape().to_vec(), vec![96 * 192 * 4, 192 * 4, 4]);
