@@ -56,7 +56,7 @@ if [ -z "${VOLFS_EXTENSION:-}" ]; then
     VOLFS_EXTENSION=$target/debug/lib_volfs.so
 fi
 
-# The module as if it was installed: with the extension, and with the entry point by which xarray finds its engine.
+# The module as if it was installed: with the extension, and with the entry points by which xarray and napari find it.
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 installed=$work/path/volfs-$version.dist-info
 rm -rf "$work/path"
@@ -64,10 +64,8 @@ mkdir -p "$installed" "$work/path/volfs"
 ln -s "$repo"/python/volfs/* "$work/path/volfs"
 ln -s "$(realpath "$VOLFS_EXTENSION")" "$work/path/volfs/_volfs.abi3.so"
 printf 'Metadata-Version: 2.1\nName: volfs\nVersion: %s\n' "$version" >"$installed/METADATA"
-{
-    say "[xarray.backends]"
-    sed -n '/^\[project.entry-points."xarray.backends"\]/,/^$/s/^\([a-z]* = \)"\(.*\)"$/\1\2/p' pyproject.toml
-} >"$installed/entry_points.txt"
+sed -n '/^\[project.entry-points\."/,/^$/{s/^\[project.entry-points\."\(.*\)"\]$/[\1]/; s/ = "\(.*\)"$/ = \1/; p}' pyproject.toml \
+    >"$installed/entry_points.txt"
 export PYTHONPATH=$work/path PYTHONDONTWRITEBYTECODE=1
 
 if has ruff mypy; then

@@ -51,7 +51,7 @@ pub fn open_failed(py: Python<'_>, error: volfs::OpenError) -> PyErr {
 }
 
 pub fn read_failed(py: Python<'_>, error: volfs::ReadError) -> PyErr {
-    use volfs::ReadError::{Changed, DamagedBrick, Dtype, Io, Memory, Region};
+    use volfs::ReadError::{Changed, DamagedBrick, DamagedFile, Dtype, Io, Memory, Region};
     let text = error.to_string();
     match error {
         Region(_) => PyIndexError::new_err(text),
@@ -68,6 +68,7 @@ pub fn read_failed(py: Python<'_>, error: volfs::ReadError) -> PyErr {
                 (Err(error), _) | (_, Err(error)) => error,
             }
         }
+        DamagedFile { .. } => exception(py, "Damaged", None, text, &[]),
         Changed(_) => exception(py, "SourceChanged", Some(ESTALE), text, &[]),
         Io { kind, .. } => exception(py, "ReadFailed", Some(errno_of(kind)), text, &[]),
         _ => exception(py, "VolfsError", None, text, &[]),

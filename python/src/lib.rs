@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use self::errors::{open_failed, read_failed};
 use self::index::{Key, parse};
@@ -99,6 +99,26 @@ impl Dataset {
     fn _metadata(&self, py: Python<'_>) -> PyResult<String> {
         let metadata = detach(py, || self.0.metadata()).map_err(|error| open_failed(py, error))?;
         Ok(metadata.to_string())
+    }
+
+    /// The names in a folder that a mount shows, those of folders with "/" at the end, or None if it is no folder.
+    fn _list(&self, py: Python<'_>, folder: &str) -> PyResult<Option<Vec<String>>> {
+        detach(py, || self.0.list(folder)).map_err(|error| open_failed(py, error))
+    }
+
+    /// The bytes of a file that a mount shows, or None if it is no file.
+    fn _size(&self, py: Python<'_>, path: &str) -> PyResult<Option<u64>> {
+        detach(py, || self.0.file_size(path)).map_err(|error| open_failed(py, error))
+    }
+
+    /// Bytes within a file that a mount shows.
+    fn _read<'py>(&self, py: Python<'py>, path: &str, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, length, |out| {
+            match detach(py, || self.0.read_file(path, offset, out)).map_err(|error| read_failed(py, error))? {
+                read if read == length => Ok(()),
+                read => Err(PyValueError::new_err(format!("{path} has {read} bytes from {offset} on, not {length}"))),
+            }
+        })
     }
 }
 

@@ -151,6 +151,13 @@ def test_an_array_is_one_of_numpy_where_one_is_wanted(array: volfs.Array, plain:
             np.asarray(array.values, copy=False)
 
 
+def test_dlpack_reads_the_array(array: volfs.Array, plain: NDArray[Any]) -> None:
+    assert array.__dlpack_device__() == np.empty(0).__dlpack_device__()
+    assert np.array_equal(np.from_dlpack(array), plain)
+    with pytest.raises(ValueError, match="no array of them without a copy"):
+        array.__dlpack__(copy=False)
+
+
 def test_an_array_is_shown(array: volfs.Array, tmp_path: Path) -> None:
     assert repr(array) == "<volfs.Array north.zgy/data/lod0 (inline: 128, crossline: 96, sample: 192) float32>"
     for path in [DEMO / "north.zgy", DEMO / "cells", DATA / "wkw" / "pyramid", DATA / "vds" / "two.vds"]:

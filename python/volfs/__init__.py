@@ -19,6 +19,7 @@ from ._dataset import Dataset, Layer, open
 from ._datasets import Datasets, Mount, mount
 from ._errors import Damaged, DamagedBrick, NotFound, ReadFailed, SourceChanged, Unsupported, VolfsError
 from ._program import program
+from ._store import store
 
 try:
     __version__ = _metadata.version("volfs")
@@ -45,4 +46,5 @@ __all__ = [
     "open",
     "program",
     "set_cache_size",
+    "store",
 ]

@@ -128,6 +128,12 @@ class Array(_volfs.Array):
             raise ValueError("the samples are decoded into new memory: there is no array of them without a copy")
         return np.asarray(self[...], dtype)
 
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        return self.__array__(copy=copy).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # memory of the processor
+
     @cached_property
     def info(self) -> dict[str, Any]:
         """The whole of lodN.json."""
