@@ -45,6 +45,8 @@ def test_surveys_have_names_and_contrast() -> None:
     assert about["contrast_limits"] == [-6224, 4552]
     found = layers(DEMO / "south.vds")
     assert [about["visible"] for _, about, _ in found.values()] == [True, False, False]
+    ((_, about, _),) = layers(DATA / "zgy" / "v3_rotated.zgy").values()
+    assert about["scale"] == [3, 2, 2] and about["translate"] == [300, -900, 100], "crosslines descend"
     # the range of values that the file has says nothing
     assert "contrast_limits" not in layers(DATA / "zgy" / "v4_mixed.zgy")["v4_mixed.zgy data"][1]
 

@@ -14,7 +14,7 @@ from ._store import locate_layer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._array import Array, Values
+    from ._array import Array, Axis, Values
     from ._dataset import Layer
 
     LayerData = tuple[list[Any], dict[str, Any], str]
@@ -56,7 +56,8 @@ class Component:
 def _shown(layer: Layer) -> list[LayerData]:
     """Return a layer as napari has it: several where the samples have components that are no colours."""
     finest = layer.level(0)
-    is_labels = _native(layer).get("category") == "segmentation" and finest.dtype.kind in "iu"
+    native = finest.info.get(layer.dataset.format) or {}
+    is_labels = native.get("category") == "segmentation" and finest.dtype.kind in "iu"
     levels: list[Array | Values] = []
     for lod in layer.lods:
         level = layer.level(lod) if is_labels else layer.level(lod).values
@@ -68,32 +69,32 @@ def _shown(layer: Layer) -> list[LayerData]:
     axes = finest.axes if components is None else finest.axes[:-1]
     about: dict[str, Any] = {
         "name": f"{layer.dataset.name} {layer.label}",
-        "scale": [axis.step or 1 for axis in axes],
-        "translate": [axis.first or 0 for axis in axes],
+        "multiscale": True,
+        "scale": [_place(axis)[1] for axis in axes],
+        "translate": [_place(axis)[0] for axis in axes],
         "units": [_unit(axis.unit) for axis in axes],
         "axis_labels": finest.axis_names[: len(axes)],
         "metadata": finest.info,
         # what is known of each trace would cover the samples
         "visible": axes[-1].name != "value",
     }
-    if not is_labels:
-        low, high = layer.info["value_range"] or (0, 0)
-        if not is_rgb and math.isfinite(high - low) and low < high:
+    if is_labels:
+        kind = "labels"
+    else:
+        kind, about["rgb"] = "image", is_rgb
+        low, high = finest.info["value_range"] or (None, None)
+        if not (is_rgb or low is None or high is None or low >= high):
             about["contrast_limits"] = [low, high]
-        about["rgb"] = is_rgb
-    kind = "labels" if is_labels else "image"
     if components is None or is_rgb:
-        return [(levels, about | {"multiscale": True}, kind)]
-    split = [[Component(level, number) for level in levels] for number in range(components)]
-    return [
-        (part, about | {"multiscale": True, "name": f"{about['name']} {number}"}, kind)
-        for number, part in enumerate(split)
-    ]
+        return [(levels, about, kind)]
+    parts = [[Component(level, number) for level in levels] for number in range(components)]
+    return [(part, about | {"name": f"{about['name']} {number}"}, kind) for number, part in enumerate(parts)]
 
 
-def _native(layer: Layer) -> dict[str, Any]:
-    native: dict[str, Any] = layer.info.get(layer.dataset.format) or {}
-    return native
+def _place(axis: Axis) -> tuple[float, float]:
+    """Return first and step of an axis. Where they descend, the negatives ascend, as in the view as OME-Zarr."""
+    first, step = axis.first or 0, axis.step or 1
+    return (first, step) if step > 0 else (-first, -step)
 
 
 def _unit(name: str | None) -> str:
