@@ -8,6 +8,7 @@ import pickle
 import shutil
 import sys
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -236,7 +237,9 @@ def test_xarray_and_dask_take_it() -> None:
     xarray = pytest.importorskip("xarray")
     dask = pytest.importorskip("dask.array")
     store = volfs.store(NORTH)
-    level = xarray.open_zarr(store, group="lod1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        level = xarray.open_zarr(store, group="lod1")
     assert level.image.dims == ("inline", "crossline", "sample") and level.inline.values[1] == 1004
     assert np.array_equal(level.image.values, volfs.open(NORTH).layer.level(1))
     array = dask.from_zarr(zarr.open(store)["0"])

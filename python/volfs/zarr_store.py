@@ -24,6 +24,8 @@ class VolfsStore(Store):
     supports_writes = False
     supports_deletes = False
     supports_listing = True
+    # nobody can write it here, and xarray warns where it could be and is not
+    supports_consolidated_metadata = False
 
     def __init__(self, engine: _volfs.Dataset, source: Source, folder: str) -> None:
         """Show a folder of a dataset. Call `volfs.store` instead."""
