@@ -19,7 +19,7 @@ import volfs
 from conftest import DATA, DEMO, damaged
 from volfs import _array
 
-zarr = pytest.importorskip("zarr", "3")
+zarr = pytest.importorskip("zarr", "3.1")
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest  # noqa: E402
 from zarr.core.buffer import default_buffer_prototype  # noqa: E402
@@ -256,5 +256,5 @@ def test_without_zarr_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
     for name in [name for name in sys.modules if name == "zarr" or name.startswith("zarr.")]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "volfs.zarr_store")
-    with pytest.raises(ImportError, match="volfs.store needs zarr-python 3 .*: pip install 'zarr>=3'"):
+    with pytest.raises(ImportError, match="volfs.store needs zarr-python 3.1 .*: pip install 'zarr>=3.1'"):
         volfs.store(NORTH)

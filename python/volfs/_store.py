@@ -25,7 +25,7 @@ def store(
     follow_links: bool = False,
     store_options: Mapping[str, str] | None = None,
 ) -> VolfsStore:
-    """Return a layer as a read-only store of zarr-python 3: `zarr.open(volfs.store("north.zgy/data"))`.
+    """Return a layer as a read-only store of zarr-python: `zarr.open(volfs.store("north.zgy/data"))`.
 
     It has what a mount shows as `LAYER.ome.zarr`: an image of OME-Zarr, and for xarray a group for each level ("lod0").
     `path` is what `volfs.open` takes, and may end in `/LAYER` or `/LAYER.ome.zarr`; else `layer` is shown, or the first
@@ -34,7 +34,7 @@ def store(
     try:
         from .zarr_store import VolfsStore
     except ImportError as error:
-        raise ImportError(f"volfs.store needs zarr-python 3 ({error}): pip install 'zarr>=3'") from error
+        raise ImportError(f"volfs.store needs zarr-python 3.1 or newer ({error}): pip install 'zarr>=3.1'") from error
     options = tuple((store_options or {}).items())
     dataset, named = locate_layer(Source(absolute(path), quality, follow_links, options), layer)
     folder = (named or dataset.layer.name) + _SUFFIX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
@@ -23,6 +23,7 @@ class VolfsStore(Store):
 
     supports_writes = False
     supports_deletes = False
+    supports_partial_writes: Literal[False] = False
     supports_listing = True
     # nobody can write it here, and xarray warns where it could be and is not
     supports_consolidated_metadata = False
@@ -103,6 +104,10 @@ class VolfsStore(Store):
 
     async def set(self, key: str, value: Buffer) -> None:
         """Refuse: nothing can be written."""
+        self._check_writable()
+
+    async def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Any]]) -> None:
+        """Refuse, as older releases of zarr-python ask for."""
         self._check_writable()
 
     async def delete(self, key: str) -> None:
