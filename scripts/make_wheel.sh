@@ -3,14 +3,27 @@
 # It is for Python 3.11 and newer. With zig as the linker, from a package of pip, it runs on every Linux with glibc 2.28 or
 # newer (Debian 10, RHEL 8, Ubuntu 20.04); without zig, on this machine's glibc and newer.
 #
-#     ./scripts/make_wheel.sh [FOLDER]      FOLDER/volfs-VERSION-cp311-abi3-PLATFORM.whl; default FOLDER: target/wheels
+#     ./scripts/make_wheel.sh [--target TRIPLE] [--interpreter PYTHON] [FOLDER]
 #
+# makes FOLDER/volfs-VERSION-cp311-abi3-PLATFORM.whl; default FOLDER: target/wheels. TRIPLE is another machine, as
+# aarch64-unknown-linux-gnu, which zig links for; PYTHON is a free-threaded one (python3.14t), which has a wheel of its own.
 # scripts/try_wheel.sh tries what this makes.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
+triple= interpreter=
+while [[ ${1:-} = --* ]]; do
+    case $1 in
+    --target) triple=${2:?which target?} ;;
+    --interpreter) interpreter=${2:?which Python?} ;;
+    *) die "no such option: $1" ;;
+    esac
+    shift 2
+done
 need_packages
 need_rust
+host=$(rustc -vV | sed -n 's/^host: //p')
+triple=${triple:-$host}
 target=$(target_dir)
 folder=${1:-$target/wheels}
 mkdir -p "$folder"
@@ -26,10 +39,10 @@ if [ ! -x "$tools/bin/python" ]; then
 fi
 pip_install maturin==1.16.0 auditwheel==6.8.2 wheel==0.47.0 || die "pip cannot install maturin"
 PATH=$tools/bin:$PATH
-platform=(--zig --compatibility manylinux_2_28)
-triple=$(rustc -vV | sed -n 's/^host: //p')
+platform=(--zig --compatibility manylinux_2_28 --target "$triple")
 build=(zigbuild --target "$triple.2.28") built=$target/$triple/release/volfs
 if ! pip_install ziglang==0.17.1 cargo-zigbuild==0.24.0; then
+    [ "$triple" = "$host" ] || die "pip cannot install ziglang, which links for $triple"
     warn "pip cannot install ziglang: the wheel will need this machine's glibc"
     platform=() build=(build) built=$target/release/volfs
 fi
@@ -37,7 +50,7 @@ maturin --version
 
 step "Building"
 CARGO_PROFILE_RELEASE_STRIP=true cargo "${build[@]}" --release --locked --bin volfs --target-dir "$target"
-maturin build --target-dir "$target" --out "$folder" "${platform[@]}"
+maturin build --target-dir "$target" --out "$folder" "${platform[@]}" ${interpreter:+--interpreter "$interpreter"}
 wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
 
 # the program goes with it, and the licences of what is linked into both
