@@ -133,7 +133,8 @@ impl Copying<'_, '_> {
         let place = |member: &Member<usize>| file.window_of(member.place.from, span(member));
         let start = |member: &Member<usize>| place(member).map_or(0, |p| p.1);
         for members in members.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
-            let window = place(&members[0]).and_then(|(number, _)| file.window(number, now));
+            let bytes = members.iter().map(span).sum();
+            let window = place(&members[0]).and_then(|(number, _)| file.window(number, bytes, now));
             let mut rest = members;
             while let Some((member, others)) = rest.split_first() {
                 if let Some(window) = window.as_deref() {

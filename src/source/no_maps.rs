@@ -25,7 +25,7 @@ impl OpenFile {
         match *self {}
     }
 
-    pub(crate) fn window(&self, _number: u64, _now: CoarseInstant) -> Option<Arc<MappedWindow>> {
+    pub(crate) fn window(&self, _number: u64, _bytes: usize, _now: CoarseInstant) -> Option<Arc<MappedWindow>> {
         match *self {}
     }
 

@@ -645,7 +645,7 @@ proptest! {
         }
         let file = array.file.open_object(WHOLE, Blocking::No).unwrap().unwrap();
         if file.window_of(0, 1).is_some() {
-            prop_assert!(file.window(0, CoarseInstant::now()).is_some(), "it was read often enough to be mapped");
+            prop_assert!(file.window(0, 1, CoarseInstant::now()).is_some(), "it was read often enough to be mapped");
         }
         std::fs::File::options().write(true).open(&array.path).unwrap().set_len(4096).unwrap();
         prop_assert_eq!(read_numbers(&reader, &array, 0..all), None, "a truncated file is not read");

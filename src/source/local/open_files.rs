@@ -170,9 +170,10 @@ impl OpenFile {
         self.windows.locate(offset, length)
     }
 
-    /// Returns a mapped window by its number; `None` if it is not requested often, or can only be read.
-    pub(crate) fn window(&self, number: u64, now: CoarseInstant) -> Option<Arc<MappedWindow>> {
-        self.windows.window(&self.file, number, now)
+    /// Returns a mapped window by its number; `None` if it is not requested often or for many `bytes`, or can only be
+    /// read.
+    pub(crate) fn window(&self, number: u64, bytes: usize, now: CoarseInstant) -> Option<Arc<MappedWindow>> {
+        self.windows.window(&self.file, number, bytes, now)
     }
 
     /// Checks that `copied` bytes from a window were those of the file, and counts them.

@@ -24,6 +24,8 @@ const WINDOW_BYTES: u64 = 256 << 20;
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 /// A window is mapped at this number of requests for it at different times: a read of many bricks is one.
 const MAP_AFTER: u32 = 4;
+/// A window is mapped at once for a request of so many bytes: to read them takes longer than to map it.
+const MAP_AT_ONCE: usize = 512 << 10;
 /// Bytes of one call of mincore(2).
 const BLOCK: usize = 256 << 10;
 /// How long the answer that a block is in memory is used, in milliseconds.
@@ -79,8 +81,14 @@ impl FileWindows {
         is_in_one.then_some((number, (offset % WINDOW_BYTES) as usize))
     }
 
-    pub(super) fn window(&self, file: &File, number: u64, now: CoarseInstant) -> Option<Arc<MappedWindow>> {
-        self.window_or(number, now, || self.map(file, number))
+    pub(super) fn window(
+        &self,
+        file: &File,
+        number: u64,
+        bytes: usize,
+        now: CoarseInstant,
+    ) -> Option<Arc<MappedWindow>> {
+        self.window_or(number, bytes, now, || self.map(file, number))
     }
 
     /// Returns a window if it is mapped, or else maps it with `map` once it is requested often. The cache is locked for
@@ -88,6 +96,7 @@ impl FileWindows {
     fn window_or(
         &self,
         number: u64,
+        bytes: usize,
         now: CoarseInstant,
         map: impl FnOnce() -> Option<MappedWindow>,
     ) -> Option<Arc<MappedWindow>> {
@@ -95,13 +104,11 @@ impl FileWindows {
             return None;
         }
         let key = (self.id, number);
+        // dropped after the lock
+        let _evicted;
         let mut cache = CACHE.lock();
-        let Some(window) = cache.get_mut(&key) else {
-            let evicted = cache.push(key, CachedWindow { requests: 1, requested_at: now, mapped: None });
-            drop(cache);
-            drop(evicted);
-            return None;
-        };
+        _evicted = if cache.contains(&key) { None } else { cache.push(key, CachedWindow::default()) };
+        let window = cache.get_mut(&key)?;
         match &window.mapped {
             Some(mapped) if !mapped.is_broken() => return Some(Arc::clone(mapped)),
             Some(_) => {
@@ -112,7 +119,8 @@ impl FileWindows {
             }
             None => {}
         }
-        window.requests += u32::from(std::mem::replace(&mut window.requested_at, now) != now);
+        let is_other_time = std::mem::replace(&mut window.requested_at, now) != now;
+        window.requests += if bytes >= MAP_AT_ONCE { MAP_AFTER } else { u32::from(is_other_time) };
         if window.requests < MAP_AFTER {
             return None;
         }
@@ -255,17 +263,17 @@ mod tests {
             windows.map(&file, 0)
         };
         let now = CoarseInstant;
-        let request = || (1..=MAP_AFTER).map(|n| windows.window_or(0, now(n), map)).last().flatten();
+        let request = || (1..=MAP_AFTER).map(|n| windows.window_or(0, 1, now(n), map)).last().flatten();
         let Some(mapped) = request() else { return }; // not on a local file system
         file.set_len(0).unwrap();
         assert!(mapped.bytes()[0] == 0 && mapped.is_broken());
         drop(mapped);
         assert_eq!(CHECKS.get(), (1, 0), "mapped");
-        assert!(windows.window_or(0, now(0), map).is_none());
+        assert!(windows.window_or(0, 1, now(0), map).is_none());
         assert_eq!(CHECKS.get(), (2, 0), "unmapped since it is broken");
         assert!(request().is_some());
         for number in 1..=CAPACITY.get() as u64 {
-            assert!(windows.window_or(number, now(0), || None).is_none());
+            assert!(windows.window_or(number, 1, now(0), || None).is_none());
         }
         assert_eq!(CHECKS.get(), (4, 0), "unmapped since it is evicted");
         assert!(request().is_some());
@@ -281,7 +289,7 @@ mod tests {
         assert_eq!(windows.locate(3 * BLOCK as u64, 11), None, "beyond the end");
         let Some(located) = windows.locate(5, 3 * BLOCK) else { return }; // not on a local file system
         assert_eq!(located, (0, 5));
-        let opened: Vec<_> = (0..MAP_AFTER + 1).map(|n| windows.window(&file, 0, CoarseInstant(n))).collect();
+        let opened: Vec<_> = (0..MAP_AFTER + 1).map(|n| windows.window(&file, 0, 1, CoarseInstant(n))).collect();
         assert!(opened[..MAP_AFTER as usize - 1].iter().all(Option::is_none));
         let mapped = opened[MAP_AFTER as usize].clone().unwrap();
         assert!(mapped.is_resident(0..3 * BLOCK + 10, CoarseInstant::now()), "just written");
@@ -289,7 +297,7 @@ mod tests {
         file.set_len(10).unwrap();
         assert_eq!(mapped.bytes()[BLOCK], 0);
         assert!(mapped.is_broken());
-        assert!(windows.window(&file, 0, CoarseInstant(9)).is_none(), "a broken window is not given out");
+        assert!(windows.window(&file, 0, 1, CoarseInstant(9)).is_none(), "a broken window is not given out");
         drop(windows);
         drop(opened);
         assert_eq!(Arc::strong_count(&mapped), 1, "the cache keeps it");
