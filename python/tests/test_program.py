@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import volfs
+from conftest import DEMO, run_python
 from volfs import _program
 
 
@@ -72,3 +73,24 @@ def test_a_program_that_is_killed_is_an_error(tmp_path: Path, monkeypatch: pytes
 def test_the_module_runs_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "volfs", "--version"], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.startswith("volfs ")
+
+
+def test_reading_imports_nothing_that_only_mounts_need() -> None:
+    printed = run_python(
+        f"""
+import sys, numpy
+before = {{*sys.modules}}
+import volfs
+box = volfs.open({str(DEMO / "north.zgy")!r}).layer.level(2)[3]
+slow = {{"importlib.metadata", "json", "multiprocessing", "pathlib", "shutil", "subprocess", "tempfile", "zlib"}}
+print(sorted((slow & {{*sys.modules}}) - before))
+assert {{"__version__", "mount", "program", "open"}} <= {{*dir(volfs)}} and "mount" not in vars(volfs)
+from volfs import *
+assert mount is volfs.mount and issubclass(volfs.Mount, object) and volfs.__version__
+try:
+    volfs.mounts
+except AttributeError as error:
+    print(error)
+"""
+    )
+    assert printed == "[]\nmodule 'volfs' has no attribute 'mounts'\n"

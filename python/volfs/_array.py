@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _preview, _volfs
+from . import _volfs
 from ._errors import SourceChanged
 from ._selection import select
-from ._source import Source
+from ._source import Source, parsed
 from ._values import Conversion
 
 if TYPE_CHECKING:
@@ -114,6 +113,8 @@ class Array(_volfs.Array):
             ("bricks", str(self.chunks)),
             *((name, f"{span} {axis.unit or ''}") for name, span, axis in axes),
         ]
+        from . import _preview
+
         coarsest = dict(self._engine._layers())[self.layer] - 1
         return _preview.table(Array(self._engine, self._source, self.layer, coarsest), rows)
 
@@ -137,8 +138,7 @@ class Array(_volfs.Array):
     @cached_property
     def info(self) -> dict[str, Any]:
         """The whole of lodN.json."""
-        info: dict[str, Any] = json.loads(self._metadata())
-        return info
+        return parsed(self._metadata())
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -257,7 +257,7 @@ def _finite(number: float | None) -> float | None:
 
 def _version_of(engine: _volfs.Dataset) -> list[float | None]:
     """Return the size in bytes and the time of change of what is open."""
-    about = json.loads(engine._metadata())["source"]
+    about = parsed(engine._metadata())["source"]
     return [about["size"], about["mtime"]]
 
 

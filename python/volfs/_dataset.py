@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from . import _mapped, _volfs
+from . import _volfs
 from ._array import Array, Axis
 from ._errors import VolfsError
-from ._program import as_arguments, run
 from ._selection import box_of
-from ._source import Source, absolute, is_path, place_in_mount
+from ._source import Source, absolute, is_path, parsed, place_in_mount
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -38,16 +36,26 @@ def open(
     `quality` (0 to 15) decodes only a part of wavelet-coded samples, `follow_links` follows links that lead out of a
     folder, and `store_options` are those of `volfs mount --store-option`. Raises a VolfsError that tells why not.
     """
-    options = tuple((store_options or {}).items())
-    return locate(Source(absolute(path), quality, follow_links, options))[0]
+    return locate(path, quality, follow_links, store_options).dataset
 
 
-def locate(source: Source) -> tuple[Dataset, str | None, int | None]:
-    """Open a dataset, and tell the layer and the level that a path in a mount means."""
+class Location(NamedTuple):
+    """A dataset, and the layer and level in it if a path in a mount means one."""
+
+    dataset: Dataset
+    layer: str | None = None
+    lod: int | None = None
+
+
+def locate(
+    path: str | os.PathLike[str], quality: int | None, follow_links: bool, store_options: Mapping[str, str] | None
+) -> Location:
+    """Open a dataset as `open` does, and tell what in it the path means."""
+    source = Source(absolute(path), quality, follow_links, tuple((store_options or {}).items()))
     place = place_in_mount(source.path) if is_path(source.path) else None
     if place is None:
-        return Dataset(source, source.open()), None, None
-    return Dataset(*place.open(source)), place.layer, place.lod
+        return Location(Dataset(source))
+    return Location(Dataset(*place.open(source)), place.layer, place.lod)
 
 
 class Dataset:
@@ -56,8 +64,9 @@ class Dataset:
     Arrays that were taken from it can be read after it is closed, and keep the source open until they are dropped.
     """
 
-    def __init__(self, source: Source, engine: _volfs.Dataset) -> None:
-        """Show an open dataset. Call `volfs.open` instead."""
+    def __init__(self, source: Source, engine: _volfs.Dataset | None = None) -> None:
+        """Show a dataset, open it if it is not. Call `volfs.open` instead."""
+        engine = engine or source.open()
         self._source = source
         self._open: _volfs.Dataset | None = engine
         self._arrays: dict[tuple[str, int], Array] = {}
@@ -73,13 +82,13 @@ class Dataset:
         return f"<volfs.Dataset {self.name}{'' if self._open else ', closed'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _dataset_again, (self._source,)
+        return Dataset, (self._source,)
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The whole of dataset.json."""
         if self._metadata is None:
-            self._metadata = json.loads(self._engine._metadata())
+            self._metadata = parsed(self._engine._metadata())
         return self._metadata
 
     @property
@@ -112,12 +121,7 @@ class Dataset:
     def __enter__(self) -> Dataset:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -226,6 +230,8 @@ class Layer:
 
         A brick that cannot be decoded ends the program (SIGBUS) when a map touches it; arrays raise DamagedBrick.
         """
+        from . import _mapped
+
         return _mapped.load(self.level(n), first_axis, random)
 
     def save(
@@ -245,6 +251,8 @@ class Layer:
         `at` has positions of other axes: `["inline=1000:1040"]`. With `scaled` the values, where they differ from the
         stored samples. Raises VolfsError if the level has no file of that form, or cannot be read.
         """
+        from ._program import as_arguments, run
+
         array = self.level(lod)
         box = zip(box_of(array.shape, region), array.shape, strict=True)
         slices = ",".join(":" if part == (0, size) else f"{part[0]}:{part[1]}" for part, size in box)
@@ -256,7 +264,3 @@ class Layer:
 
 def _refuse_index(instead: str) -> NoReturn:
     raise TypeError(f"samples belong to a level of a layer: write {instead}")
-
-
-def _dataset_again(source: Source) -> Dataset:
-    return Dataset(source, source.open())

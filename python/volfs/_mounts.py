@@ -13,7 +13,6 @@ import tempfile
 import threading
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ._errors import VolfsError
@@ -81,12 +80,7 @@ class MountPoint:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         # Arrays that outlive the block keep the mount busy; they can be read on, and the daemon ends with the last.
         self._finalizer()
         _wait_for_ends()

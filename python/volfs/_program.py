@@ -29,8 +29,8 @@ def program() -> str:
     return path
 
 
-def run(arguments: Sequence[str]) -> str:
-    """Run the program and return what it printed. Raises VolfsError if it fails."""
+def run(arguments: Sequence[str]) -> None:
+    """Run the program. Raises VolfsError if it fails."""
     command = [program(), *arguments]
     try:
         done = subprocess.run(
@@ -47,7 +47,6 @@ def run(arguments: Sequence[str]) -> str:
         raise VolfsError(f"{command[0]} was ended by signal {-done.returncode}")
     if done.returncode > 0:
         raise VolfsError(_reason(done.stderr) or f"{command[0]} failed with status {done.returncode} and said nothing")
-    return done.stdout
 
 
 def start_unmounting(path: str, *, remove_folder: bool) -> subprocess.Popen[bytes]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _volfs
@@ -76,15 +74,16 @@ def absolute(source: str | os.PathLike[str]) -> str:
 def place_in_mount(path: str) -> Place | None:
     """Return what a path in a mount of volfs means, or None if it is elsewhere."""
     path = os.path.realpath(path)
-    here, top = Path(path), Path(_mount_point(path))
-    status = _json(top / ".volfs" / "status.json")
+    top = _mount_point(path)
+    status = _json(f"{top}/.volfs/status.json")
     if status is None:
         return None
-    source, options, parts = status["source"], status["options"], here.relative_to(top).parts
+    source, options, parts = status["source"], status["options"], os.path.relpath(path, top).split("/")
+    parts = [] if path == top else parts
     for n in range(1, len(parts) + 1):
-        metadata = _json(top.joinpath(*parts[:n], "dataset.json"))
+        metadata = _json("/".join([top, *parts[:n], "dataset.json"]))
         if metadata is not None:
-            return _place_of(Place(source, metadata["source"]["path"], options), here, parts[n:])
+            return _place_of(Place(source, metadata["source"]["path"], options), path, parts[n:])
     return Place(source, "/".join(parts), options)
 
 
@@ -105,20 +104,30 @@ def _device(path: str) -> int | None:
         return None
 
 
-def _place_of(place: Place, path: Path, inside: tuple[str, ...]) -> Place | None:
+def _place_of(place: Place, path: str, inside: list[str]) -> Place:
     if not inside:
         return place._replace(is_dataset=True)
-    level = _LEVEL_FILE.fullmatch(inside[-1]) if len(inside) == 2 and path.exists() else None
+    level = _LEVEL_FILE.fullmatch(inside[-1]) if len(inside) == 2 and os.path.exists(path) else None
     if level:
         return place._replace(is_dataset=True, layer=inside[0], lod=int(level[1]))
-    if len(inside) == 1 and (path / "lod0.json").exists():
+    if len(inside) == 1 and os.path.exists(f"{path}/lod0.json"):
         return place._replace(is_dataset=True, layer=inside[0])
-    return place._replace(below=f"{place.below}/{'/'.join(inside)}")
+    return place._replace(below="/".join([place.below, *inside]))
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def parsed(text: str | bytes) -> dict[str, Any]:
+    """Return what a text of JSON has."""
+    # not needed to open and read
+    import json
+
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _json(path: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_bytes())
+        with open(path, "rb") as file:
+            found = parsed(file.read())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

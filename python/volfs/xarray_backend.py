@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray
@@ -14,14 +14,14 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from ._dataset import locate
-from ._source import Source, absolute, is_path, place_in_mount
-from ._survey import WorldCoordinate, world_coordinates
+from ._source import is_path, place_in_mount
+from ._survey import world_coordinates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._array import Array
-    from ._dataset import Dataset
+    from ._dataset import Dataset, Location
 
 _CHUNK_BYTES = 64 << 20
 
@@ -53,7 +53,7 @@ class VolfsBackend(BackendEntrypoint):
         values as float32, and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other
         options are those of `volfs.open`.
         """
-        found = _locate(filename_or_obj, quality, follow_links, store_options)
+        found = locate(filename_or_obj, quality, follow_links, store_options)
         number = _level_number(found, lod, group)
         opened = _open_level(found, number, _layers(found, layer), mask_and_scale, _names(drop_variables))
         opened.set_close(found.dataset.close)
@@ -71,7 +71,7 @@ class VolfsBackend(BackendEntrypoint):
         store_options: Mapping[str, str] | None = None,
     ) -> dict[str, xarray.Dataset]:
         """Open all levels of detail, each in a group of its own: "/lod0", "/lod1", ..."""
-        found = _locate(filename_or_obj, quality, follow_links, store_options)
+        found = locate(filename_or_obj, quality, follow_links, store_options)
         layers = _layers(found, layer)
         wanted = layers or [found.dataset.layer.name]
         lods = sorted({lod for name in wanted for lod in found.dataset[name].lods})
@@ -109,14 +109,6 @@ class VolfsBackend(BackendEntrypoint):
         return place is not None and place.is_dataset
 
 
-class Location(NamedTuple):
-    """A dataset, and the layer and level in it if a path in a mount means one."""
-
-    dataset: Dataset
-    layer: str | None
-    lod: int | None
-
-
 class LevelArray(BackendArray):
     """The samples or values of a level, read when they are indexed. Any number of threads may do so."""
 
@@ -134,19 +126,6 @@ class LevelArray(BackendArray):
         return self.array.read(key, scaled=self.scaled)
 
 
-class WorldArray(BackendArray):
-    """A world coordinate of all traces, computed when it is indexed."""
-
-    def __init__(self, coordinate: WorldCoordinate) -> None:
-        """Show a coordinate."""
-        self.coordinate = coordinate
-        self.shape = coordinate.shape
-        self.dtype = np.dtype(np.float64)
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self.coordinate.at)
-
-
 def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: bool, dropped: set[str]) -> xarray.Dataset:
     dataset = found.dataset
     if layers is None:
@@ -154,9 +133,7 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     levels = {name: dataset[name].level(lod) for name in layers}
     coordinates: dict[str, xarray.Variable] = {}
     first = levels[layers[0]]
-    for name, world in world_coordinates(first, _dims(first), dataset.metadata).items():
-        variable = xarray.Variable(world.dims, indexing.LazilyIndexedArray(WorldArray(world)), world.attributes)
-        coordinates[name] = variable
+    coordinates.update(world_coordinates(first, _dims(first), dataset.metadata))
     for array in levels.values():
         coordinates.update(_axis_coordinates(array))
     taken = {*coordinates, *(dim for array in levels.values() for dim in _dims(array))}
@@ -273,8 +250,3 @@ def _level_number(found: Location, lod: int | None, group: str | None) -> int:
 
 def _names(names: str | Iterable[str] | None) -> set[str]:
     return {names} if isinstance(names, str) else set(names or ())
-
-
-def _locate(path: Any, quality: int | None, follow_links: bool, store_options: Mapping[str, str] | None) -> Location:
-    options = tuple((store_options or {}).items())
-    return Location(*locate(Source(absolute(path), quality, follow_links, options)))
