@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import multiprocessing
 import os
 import re
 import shutil
@@ -372,14 +373,33 @@ def without_what_is_missing(text: str) -> str:
 
 
 def run_python(text: str) -> None:
-    """Run Python in a process of its own, in the folder where a reader is; fail if it fails."""
+    """Run Python in a process of its own, in the folder where a reader is; fail if it fails.
+
+    What starts processes that import it is run as a program, with each way to start them.
+    """
     # pictures without a screen
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, str(Path(__file__).with_name("type_python.py"))]
-    done = subprocess.run(
-        command, input=text, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    typed = [sys.executable, str(Path(__file__).with_name("type_python.py"))]
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [(typed, text)]
+        if '__name__ == "__main__"' in text:
+            runs = []
+            for method in multiprocessing.get_all_start_methods():
+                program = Path(folder, f"{method}.py")
+                program.write_text(text.replace('"forkserver"', f'"{method}"'), encoding="utf-8")
+                runs.append(([sys.executable, str(program)], ""))
+        for command, given in runs:
+            done = subprocess.run(
+                command,
+                input=given,
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            assert done.returncode == 0, done.stderr
 
 
 def imports_above(block: Block) -> str:

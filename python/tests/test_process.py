@@ -73,12 +73,85 @@ if __name__ == "__main__":
 """
 
 
+LOADER = """
+import sys
+import numpy as np, torch, volfs
+from torch.utils.data import DataLoader, Dataset
+class Patches(Dataset):
+    def __init__(self, data, starts):
+        self.data, self.starts = data, starts
+    def __len__(self):
+        return len(self.starts)
+    def __getitem__(self, n):
+        return self.data[tuple(slice(at, at + 32) for at in self.starts[n])]
+if __name__ == "__main__":
+    data = volfs.open(sys.argv[2]).layer.level(0)
+    whole = data[...]
+    starts = np.random.default_rng(1).integers(0, np.subtract(data.shape, 32), (100, 3)).tolist()
+    expected = np.stack([patch for patch in Patches(whole, starts)])
+    for epoch in range(2):
+        loader = DataLoader(Patches(data, starts), batch_size=8, num_workers=4, multiprocessing_context=sys.argv[1])
+        assert np.array_equal(torch.cat(list(loader)).numpy(), expected)
+    print("same")
+"""
+
+CLUSTER = """
+import sys
+import dask.array, numpy as np, volfs, xarray
+from distributed import Client, LocalCluster
+if __name__ == "__main__":
+    data = volfs.open(sys.argv[1]).layer.level(0)
+    expected = data[...]
+    with LocalCluster(n_workers=4, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster) as client:
+        assert len(client.ncores()) == 4
+        lazy = dask.array.from_array(data, chunks=data.chunks)
+        assert np.array_equal(lazy.compute(), expected)
+        assert np.array_equal(lazy[3:100:7, ::-1].max(axis=2).compute(), expected[3:100:7, ::-1].max(axis=2))
+        survey = xarray.open_dataset(sys.argv[1], engine="volfs", chunks={})
+        assert np.array_equal(survey["data"].max("sample"), expected.max(axis=2))
+    print("same")
+"""
+
+
+def run_program(code: str, folder: Path, *arguments: str) -> str:
+    """Run a program that processes which it starts import, too; return what it printed, and fail if it hangs."""
+    (folder / "workers.py").write_text(code)
+    command = [sys.executable, str(folder / "workers.py"), *arguments]
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    # what it started is in its session
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, said = process.communicate(timeout=300)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == 0, said
+    return printed
+
+
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_workers_of_every_kind_read(method: str, tmp_path: Path) -> None:
-    (tmp_path / "workers.py").write_text(WORKERS)
-    command = [sys.executable, str(tmp_path / "workers.py"), method, str(NORTH)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout == "same\n", done.stderr
+    assert run_program(WORKERS, tmp_path, method, str(NORTH)) == "same\n"
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_workers_of_pytorch_read(method: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    assert run_program(LOADER, tmp_path, method, str(NORTH)) == "same\n"
+
+
+def test_workers_of_dask_read(tmp_path: Path) -> None:
+    for name in ("distributed", "xarray"):
+        pytest.importorskip(name)
+    assert run_program(CLUSTER, tmp_path, str(NORTH)) == "same\n"
 
 
 def test_sixteen_threads_read_the_same() -> None:

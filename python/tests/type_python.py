@@ -37,7 +37,7 @@ def run(text: str) -> None:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             value = expression()
         comment = lines[line - 1].partition("  # ")[2].strip()
-        if re.match(r"[\[{('\"\d]", comment):
+        if re.match(r"[\[{('\"\d-]", comment):
             got = printed.getvalue().strip() or repr(value)
             assert got == comment, f"{lines[line - 1].strip()}: got {got}"
 
