@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -70,7 +71,6 @@ class Dataset:
         self._source = source
         self._open: _volfs.Dataset | None = engine
         self._arrays: dict[tuple[str, int], Array] = {}
-        self._metadata: dict[str, Any] | None = None
         self.name = engine.name
         """The name of its file or folder."""
         self.path = source.path
@@ -84,12 +84,10 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._source,)
 
-    @property
+    @cached_property
     def metadata(self) -> dict[str, Any]:
         """The whole of dataset.json."""
-        if self._metadata is None:
-            self._metadata = parsed(self._engine._metadata())
-        return self._metadata
+        return parsed(self._engine._metadata())
 
     @property
     def layers(self) -> Mapping[str, Layer]:

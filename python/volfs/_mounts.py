@@ -24,11 +24,7 @@ Made = TypeVar("Made", bound="MountPoint")
 
 
 class MountPoint:
-    """A mount of a folder or a dataset that this process made.
-
-    It is taken away at the end of a `with` block, by `unmount`, when nothing refers to it any more, and when Python
-    ends. A process that is killed leaves its mount behind: `volfs stats` lists it, `volfs umount` takes it away.
-    """
+    """A mount of a folder or a dataset that this process made: `volfs.Mount`, but for the datasets in it."""
 
     def __init__(self, source: str, options: Options, path: Path, temporary: bool) -> None:
         """Take charge of a mount that exists."""

@@ -93,10 +93,6 @@ def _installed_with_package() -> str | None:
 
 def _reason(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    for line in reversed(lines):
-        if line.startswith("volfs: "):
-            return line[len("volfs: ") :]
-    for line in lines:
-        if line.startswith("error: "):
-            return line[len("error: ") :]
-    return " ".join(lines)
+    told = [line for line in reversed(lines) if line.startswith("volfs: ")]
+    told += [line for line in lines if line.startswith("error: ")]
+    return told[0].partition(": ")[2] if told else " ".join(lines)

@@ -73,35 +73,19 @@ def absolute(source: str | os.PathLike[str]) -> str:
 
 def place_in_mount(path: str) -> Place | None:
     """Return what a path in a mount of volfs means, or None if it is elsewhere."""
-    path = os.path.realpath(path)
-    top = _mount_point(path)
+    top = path = os.path.realpath(path)
+    while not os.path.ismount(top):
+        top = os.path.dirname(top)
     status = _json(f"{top}/.volfs/status.json")
     if status is None:
         return None
-    source, options, parts = status["source"], status["options"], os.path.relpath(path, top).split("/")
-    parts = [] if path == top else parts
+    source, options = status["source"], status["options"]
+    parts = [part for part in path.removeprefix(top).split("/") if part]
     for n in range(1, len(parts) + 1):
         metadata = _json("/".join([top, *parts[:n], "dataset.json"]))
         if metadata is not None:
             return _place_of(Place(source, metadata["source"]["path"], options), path, parts[n:])
     return Place(source, "/".join(parts), options)
-
-
-def _mount_point(path: str) -> str:
-    device = _device(path)
-    while (parent := os.path.dirname(path)) != path:
-        above = _device(parent)
-        if device is not None and above != device:
-            break
-        path, device = parent, above
-    return path
-
-
-def _device(path: str) -> int | None:
-    try:
-        return os.lstat(path).st_dev
-    except OSError:
-        return None
 
 
 def _place_of(place: Place, path: str, inside: list[str]) -> Place:

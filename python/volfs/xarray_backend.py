@@ -215,8 +215,7 @@ def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _on_same_positions(dataset: Dataset, lod: int) -> list[str]:
     first = dataset.layer.level(lod)
-    others = [layer for layer in dataset.layers.values() if lod in layer.lods]
-    levels = {layer.name: layer.level(lod) for layer in others}
+    levels = {name: layer.level(lod) for name, layer in dataset.layers.items() if lod in layer.lods}
     return [name for name, level in levels.items() if (level.shape, level.axes) == (first.shape, first.axes)]
 
 
