@@ -403,12 +403,12 @@ def run_python(text: str) -> None:
 
 
 def imports_above(block: Block) -> str:
-    """Return the imports of the blocks above on the same page."""
+    """Return those imports of the blocks above on the same page whose names this block uses."""
     found: list[str] = []
     for other in split(block.page)[0]:
         if other.line < block.line and other.kind == "python":
             found += re.findall(r"^import .*$", other.text, flags=re.M)
-    return "\n".join(found)
+    return "\n".join(line for line in found if re.search(rf"\b{line.split()[-1]}\b", block.text))
 
 
 # --- Blocks that are checked in another way ---
