@@ -62,7 +62,6 @@ LISTED = {
     ("serve.md", "podman run"): "needs a container engine and an image",
     ("your-program.md", "survey.ShallowCopy"): "runs in ParaView; tests/clients/test_headers.py does the same in VTK",
     ("troubleshooting.md", "its ZFP stream ends"): "a log line of a file that is damaged in one way of many",
-    ("your-program.md", "napari.run()"): "opens a window",
 }
 
 # What a reader has at hand before a block of Python: names that the text around it explains.

@@ -15,7 +15,7 @@ from . import _volfs
 from ._array import Array, Axis
 from ._errors import VolfsError
 from ._selection import box_of
-from ._source import Source, absolute, is_path, parsed, place_in_mount
+from ._source import Source, is_path, parsed, place_in_mount
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,7 @@ def open(
     `quality` (0 to 15) decodes only a part of wavelet-coded samples, `follow_links` follows links that lead out of a
     folder, and `store_options` are those of `volfs mount --store-option`. Raises a VolfsError that tells why not.
     """
-    return locate(path, quality, follow_links, store_options).dataset
+    return locate(Source.of(path, quality, follow_links, store_options)).dataset
 
 
 class Location(NamedTuple):
@@ -48,11 +48,8 @@ class Location(NamedTuple):
     lod: int | None = None
 
 
-def locate(
-    path: str | os.PathLike[str], quality: int | None, follow_links: bool, store_options: Mapping[str, str] | None
-) -> Location:
-    """Open a dataset as `open` does, and tell what in it the path means."""
-    source = Source(absolute(path), quality, follow_links, tuple((store_options or {}).items()))
+def locate(source: Source) -> Location:
+    """Open a dataset, and tell what in it the path means."""
     place = place_in_mount(source.path) if is_path(source.path) else None
     if place is None:
         return Location(Dataset(source))

@@ -22,6 +22,13 @@ class Source(NamedTuple):
     follow_links: bool = False
     store_options: tuple[tuple[str, str], ...] = ()
 
+    @classmethod
+    def of(
+        cls, path: str | os.PathLike[str], quality: int | None, follow_links: bool, options: Mapping[str, str] | None
+    ) -> Source:
+        """Return the source of what `volfs.open` was given."""
+        return cls(absolute(path), quality, follow_links, tuple((options or {}).items()))
+
     def open(self) -> _volfs.Dataset:
         """Open it: read its headers."""
         return _volfs.Dataset(self.path, self.quality, self.follow_links, list(self.store_options))

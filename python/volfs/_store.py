@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._dataset import locate
 from ._errors import VolfsError
-from ._source import Source, absolute
+from ._source import Source
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
@@ -35,8 +35,7 @@ def store(
         from .zarr_store import VolfsStore
     except ImportError as error:
         raise ImportError(f"volfs.store needs zarr-python 3.1 or newer ({error}): pip install 'zarr>=3.1'") from error
-    options = tuple((store_options or {}).items())
-    dataset, named = locate_layer(Source(absolute(path), quality, follow_links, options), layer)
+    dataset, named = locate_layer(Source.of(path, quality, follow_links, store_options), layer)
     folder = (named or dataset.layer.name) + _SUFFIX
     if dataset._engine._size(f"{folder}/zarr.json") is None:
         raise VolfsError(f"{dataset.name} has no {folder}; the metadata of the dataset tell why")
@@ -55,7 +54,7 @@ def locate_layer(source: Source, layer: str | None = None) -> tuple[Dataset, str
     if layer is None and (dataset is None or dataset.format == "wkw"):
         above, _, name = source.path.rstrip("/").rpartition("/")
         try:
-            parent = locate(source._replace(path=above))[0]
+            parent = locate(source._replace(path=above)).dataset
         except VolfsError:
             pass
         else:

@@ -14,7 +14,7 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from ._dataset import locate
-from ._source import is_path, place_in_mount
+from ._source import Source, is_path, place_in_mount
 from ._survey import world_coordinates
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class VolfsBackend(BackendEntrypoint):
         values as float32, and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other
         options are those of `volfs.open`.
         """
-        found = locate(filename_or_obj, quality, follow_links, store_options)
+        found = locate(Source.of(filename_or_obj, quality, follow_links, store_options))
         number = _level_number(found, lod, group)
         opened = _open_level(found, number, _layers(found, layer), mask_and_scale, _names(drop_variables))
         opened.set_close(found.dataset.close)
@@ -71,7 +71,7 @@ class VolfsBackend(BackendEntrypoint):
         store_options: Mapping[str, str] | None = None,
     ) -> dict[str, xarray.Dataset]:
         """Open all levels of detail, each in a group of its own: "/lod0", "/lod1", ..."""
-        found = locate(filename_or_obj, quality, follow_links, store_options)
+        found = locate(Source.of(filename_or_obj, quality, follow_links, store_options))
         layers = _layers(found, layer)
         wanted = layers or [found.dataset.layer.name]
         lods = sorted({lod for name in wanted for lod in found.dataset[name].lods})

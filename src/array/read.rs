@@ -28,7 +28,8 @@ use crate::volume::{Brick, Dims};
 const DECODE_BUDGET: usize = 256 << 20;
 /// Of a read of more bytes nothing is copied by the calling thread alone: several workers are faster.
 const MAX_AT_ONCE: u64 = 1 << 20;
-/// Reads of more bytes do not fill the cache with bricks that they have read completely.
+/// Reads of more bytes do not fill the cache with bricks that they have read completely; those of many selections do:
+/// what somebody picked is picked again.
 const LARGE: u64 = 8 << 20;
 /// The bytes of bricks that a read holds on to at a time, in case the cache evicts them meanwhile, and the pieces.
 const MAX_HELD: usize = 8 << 20;
@@ -172,7 +173,7 @@ impl Reader {
         let scan = from_file.as_ref().and_then(|file| file.scan.clone());
         let is_other = scan.is_none() && from_file.is_none_or(|file| !file.has_scans);
         let bytes = selections.iter().map(Selection::samples).fold(0, u64::saturating_add).saturating_mul(size as u64);
-        let drops_whole_bricks = bytes >= LARGE && scan.is_none();
+        let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
         let resources = Arc::clone(&self.resources);
         let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
