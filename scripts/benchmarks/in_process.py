@@ -31,7 +31,8 @@ def once(side, path, what, module):
         command = [HERE / "box_reader.py", side, path, *BOXES[what]]
     else:
         command = [HERE / f"peer_{side}.py", path, what]
-    environment = os.environ | {"PYTHONPATH": str(module), "PYTHONDONTWRITEBYTECODE": "1"}
+    # threads of NumPy's OpenBLAS spin for a while after it was imported, on the processors that are measured
+    environment = os.environ | {"PYTHONPATH": str(module), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise RuntimeError(f"{command[0].name} {side}: {done.stderr.strip().splitlines()[-1]}")

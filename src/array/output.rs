@@ -17,7 +17,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 
 /// How often a caller who waits for memory that it has lent is called.
-const MEANWHILE: Duration = Duration::from_millis(100);
+pub(super) const MEANWHILE: Duration = Duration::from_millis(100);
 
 /// Access to memory that one thread fills, row by row.
 pub(super) struct Rows<'a> {
@@ -86,9 +86,12 @@ impl Drop for Loan {
     }
 }
 
+/// What a thread does some times a second while it reads or waits.
+pub(super) type Meanwhile<'a> = Option<&'a mut dyn FnMut()>;
+
 /// Calls `start` with memory that may be passed on to other threads, and returns when it was dropped. Calls `meanwhile`
 /// some times a second until then.
-pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory), meanwhile: Option<&mut dyn FnMut()>) {
+pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory, Meanwhile<'_>), mut meanwhile: Meanwhile<'_>) {
     /// Waits when it is dropped, also by a panic of `start`.
     struct Waits(Arc<(Mutex<bool>, Condvar)>);
     impl Drop for Waits {
@@ -102,7 +105,8 @@ pub(super) fn lend(memory: &mut [u8], start: impl FnOnce(Memory), meanwhile: Opt
     }
     let waits = Waits(Arc::default());
     let (len, given_back) = (memory.len(), Arc::clone(&waits.0));
-    start(Memory::Lent(Loan { start: NonNull::from(memory).cast(), len, given_back }));
+    let lent = Memory::Lent(Loan { start: NonNull::from(memory).cast(), len, given_back });
+    start(lent, meanwhile.as_mut().map(|meanwhile| &mut **meanwhile as &mut dyn FnMut()));
     let Some(meanwhile) = meanwhile else { return };
     let (given_back, condition) = &*waits.0;
     let mut is_back = given_back.lock();

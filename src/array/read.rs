@@ -5,11 +5,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::brick::Access;
 use super::cache::BrickCache;
 use super::copier::{Copied, Copier, ReadError};
-use super::output::{Memory, Rows, Work, lend};
+use super::output::{MEANWHILE, Meanwhile, Memory, Rows, Work, lend};
 use super::prefetch::{Prefetcher, workers};
 use super::readers::Recorded;
 use super::region::{Piece, Pieces, Selection, are_disjoint};
@@ -105,7 +106,7 @@ impl Reader {
                 done(read.map(|()| buffer));
             }
         };
-        self.start(request, Memory::Owned(out), blocking, Arc::default(), done);
+        self.start(request, Memory::Owned(out), blocking, (Arc::default(), None), done);
     }
 
     /// Reads samples to `out`, little-endian, and waits for them. Not for threads that talk to the kernel.
@@ -113,23 +114,26 @@ impl Reader {
         self.read_lent(request, out, Blocking::Yes, &Arc::default(), None)
     }
 
-    /// Like [`Reader::read_into`], for a caller that may be told to stop meanwhile: the calling thread leaves to workers
-    /// what it would have to wait for, and asks `goes_on` some times a second. Once that is `false`, the rest of the read
-    /// is left out, and `out` has arbitrary content.
+    /// Like [`Reader::read_into`], for a caller that may be told to stop meanwhile: the calling thread asks `goes_on` some
+    /// times a second, and leaves to workers what is read from a source that takes long to answer. Once that is `false`,
+    /// the rest of the read is left out, and `out` has arbitrary content.
     pub(crate) fn read_into_while(
         self: &Arc<Self>,
         request: ReadRequest,
         out: &mut [u8],
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), ReadError> {
-        let is_ended = Arc::<AtomicBool>::default();
+        let (is_ended, mut asked) = (Arc::<AtomicBool>::default(), Instant::now());
         let mut ask = || {
             // whoever has ended it is not asked again
-            if !is_ended.load(Ordering::Relaxed) && !goes_on() {
-                is_ended.store(true, Ordering::Relaxed);
+            if asked.elapsed() < MEANWHILE || is_ended.load(Ordering::Relaxed) {
+                return;
             }
+            is_ended.store(!goes_on(), Ordering::Relaxed);
+            asked = Instant::now();
         };
-        self.read_lent(request, out, Blocking::No, &is_ended, Some(&mut ask))
+        let blocking = if request.array.source().fetches_ahead() { Blocking::No } else { Blocking::Yes };
+        self.read_lent(request, out, blocking, &is_ended, Some(&mut ask))
     }
 
     fn read_lent(
@@ -138,12 +142,12 @@ impl Reader {
         out: &mut [u8],
         blocking: Blocking,
         is_ended: &Arc<AtomicBool>,
-        meanwhile: Option<&mut dyn FnMut()>,
+        meanwhile: Meanwhile<'_>,
     ) -> Result<(), ReadError> {
         let outcome = Arc::new(Mutex::new(None));
-        let start = |memory| {
+        let start = |memory, meanwhile: Meanwhile<'_>| {
             let outcome = Arc::clone(&outcome);
-            self.start(request, memory, blocking, Arc::clone(is_ended), move |memory, read| {
+            self.start(request, memory, blocking, (Arc::clone(is_ended), meanwhile), move |memory, read| {
                 *outcome.lock() = Some(read);
                 // whoever waits for it goes on
                 drop(memory);
@@ -154,13 +158,14 @@ impl Reader {
         outcome.lock().take().unwrap_or_else(lost)
     }
 
-    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it. `is_ended` ends it before its end.
+    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it, and calls `meanwhile` between bricks.
+    /// `is_ended` ends it before its end.
     fn start(
         self: &Arc<Self>,
         request: ReadRequest,
         mut memory: Memory,
         blocking: Blocking,
-        is_ended: Arc<AtomicBool>,
+        (is_ended, meanwhile): (Arc<AtomicBool>, Meanwhile<'_>),
         done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
     ) {
         let ReadRequest { array, selections, bulkhead, counters, from_file } = request;
@@ -188,7 +193,8 @@ impl Reader {
             finish(access, selections, is_unchecked, memory, done);
         } else {
             let outcome = Outcome { is_unchecked, failure: None, done: None };
-            Read::start(access, selections, pending, memory, (blocking, is_ended, outcome), Box::new(done));
+            let how = (blocking, is_ended, outcome, meanwhile);
+            Read::start(access, selections, pending, memory, how, Box::new(done));
         }
         // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
@@ -312,7 +318,7 @@ impl Read {
         selections: Vec<Selection>,
         mut pieces: Vec<Piece>,
         memory: Memory,
-        (blocking, is_ended, outcome): (Blocking, Arc<AtomicBool>, Outcome),
+        (blocking, is_ended, outcome, meanwhile): (Blocking, Arc<AtomicBool>, Outcome, Meanwhile<'_>),
         done: Done,
     ) {
         if selections.len() > 1 {
@@ -326,28 +332,29 @@ impl Read {
         let is_parallel = are_disjoint(&selections, access.sample_size());
         let work = Work::new(pieces, memory, is_parallel);
         let read = Arc::new(Self { access, selections, work, requested, is_ended, outcome });
-        let begin = move |read: Arc<Self>| {
-            // a worker that reads the first piece would request it by itself
-            read.request_pieces();
-            read.submit(workers.saturating_sub(1));
-            read.work();
-        };
         match blocking {
-            Blocking::Yes => begin(read),
-            Blocking::No if read.access.fetches_ahead() => pool.submit(bulkhead, move || begin(read)),
+            Blocking::Yes => read.begin(workers, meanwhile),
+            Blocking::No if read.access.fetches_ahead() => pool.submit(bulkhead, move || read.begin(workers, None)),
             Blocking::No => read.submit(workers),
         }
+    }
+
+    fn begin(self: &Arc<Self>, workers: usize, meanwhile: Meanwhile<'_>) {
+        // a worker that reads the first piece would request it by itself
+        self.request_pieces();
+        self.submit(workers.saturating_sub(1));
+        self.work(meanwhile);
     }
 
     fn submit(self: &Arc<Self>, workers: usize) {
         for _ in 0..workers {
             let read = Arc::clone(self);
-            self.access.resources.pool.submit(self.access.bulkhead, move || read.work());
+            self.access.resources.pool.submit(self.access.bulkhead, move || read.work(None));
         }
     }
 
-    /// Takes pieces until none are left. The worker that finishes the last one replies.
-    fn work(&self) {
+    /// Takes pieces until none are left, and calls `meanwhile` after each. The worker that finishes the last one replies.
+    fn work(&self, mut meanwhile: Meanwhile<'_>) {
         // all pieces of a brick, and small bricks together
         let at_once = (TAKEN_AT_ONCE / brick_bytes(self.access.info())).max(1);
         let count = |pieces: &[Piece]| {
@@ -366,6 +373,9 @@ impl Read {
             }
             // there may be room for more now
             self.request_pieces();
+            if let Some(meanwhile) = &mut meanwhile {
+                meanwhile();
+            }
         }
     }
 
