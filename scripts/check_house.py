@@ -41,8 +41,9 @@ BUDGETS = {
     # program, and for other systems: what stands for the files, maps, allocator and disk cache of Linux is a file each
     "files in src": 255,
     # 37,300 before SEG-Y had gathers and boxes, and TIFF OME-XML; 38,100 before there was a public API, and forked children could read;
-    # 39,100 before files could be read on other systems than Linux; 39,900 before the files of a mount could be read in process
-    "lines of code in src": 40_000,
+    # 39,100 before files could be read on other systems than Linux; 39,900 before the files of a mount could be read in process,
+    # and LZ4 had copies for short matches and for runs of a sample
+    "lines of code in src": 40_050,
     # 40 before there was a public API
     "public items": 90,
     "crates in a default build": 190,

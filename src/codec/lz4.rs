@@ -55,6 +55,8 @@ const CHUNK: usize = 32;
 const HALF: usize = CHUNK / 2;
 /// A length in a token that is continued in the next bytes.
 const CONTINUED: usize = 15;
+/// Bytes that a sequence has at most before its match, without those of longer lengths, and some more.
+const FRONT: usize = 20;
 /// Matches are stored without their first bytes, which all have.
 const SHORTEST_MATCH: usize = 4;
 
@@ -72,19 +74,38 @@ fn decode_sequences(block: &[u8], out: &mut [u8]) -> (usize, usize) {
 /// its output are unspecified.
 #[inline(always)]
 fn sequence(block: &[u8], out: &mut [u8], (read, written): (usize, usize)) -> Option<(usize, usize)> {
-    let token = usize::from(*block.get(read)?);
-    let (literals, read) = length(block, read + 1, token >> 4)?;
-    copy_literals(block.get(read..)?, out.get_mut(written..)?, literals)?;
-    let (read, written) = (read + literals, written + literals);
-    let offset = usize::from(u16::from_le_bytes(*block.get(read..)?.first_chunk()?));
-    let (rest, read) = length(block, read + 2, token & 15)?;
-    let end = written.checked_add(rest)?.checked_add(SHORTEST_MATCH)?;
+    let head: &[u8; FRONT] = block.get(read..)?.first_chunk()?;
+    let token = usize::from(head[0]);
+    let (literals, rest) = (token >> 4, token & 15);
+    let (offset, read, written) = if literals < CONTINUED {
+        *out.get_mut(written..)?.first_chunk_mut::<HALF>()? = *head[1..].first_chunk()?;
+        ([head[1 + literals], head[2 + literals]], read + 1 + literals, written + literals)
+    } else {
+        let (literals, read) = length(block, read + 1, literals)?;
+        copy_literals(block.get(read..)?, out.get_mut(written..)?, literals)?;
+        (*block.get(read + literals..)?.first_chunk()?, read + literals, written + literals)
+    };
+    let offset = usize::from(u16::from_le_bytes(offset));
     let from = written.checked_sub(offset)?;
+    // most matches are short, and more is not copied: a load waits for all stores before it that overlap it
+    if rest < CONTINUED && offset >= HALF {
+        let repeated = out.get_mut(from..)?;
+        let chunk: [u8; HALF] = *repeated.first_chunk()?;
+        *repeated.get_mut(offset..)?.first_chunk_mut()? = chunk;
+        if rest + SHORTEST_MATCH > HALF {
+            let last: [u8; 2] = *repeated.get(HALF..)?.first_chunk()?;
+            *repeated.get_mut(offset + HALF..)?.first_chunk_mut()? = last;
+        }
+        return Some((read + 2, written + rest + SHORTEST_MATCH));
+    }
+    let (rest, read) = length(block, read + 2, rest)?;
+    let end = written.checked_add(rest)?.checked_add(SHORTEST_MATCH)?;
     // room for whole chunks
     let repeated = out.get_mut(from..end.checked_add(CHUNK)?)?;
     match offset {
         0 => return None,
-        1..HALF => repeat_short(repeated, offset, end - written)?,
+        1 | 2 | 4 | 8 => repeat_pattern(repeated, offset, end - written)?,
+        3..HALF => repeat_short(repeated, offset, end - written)?,
         HALF..CHUNK => repeat::<HALF>(repeated, offset, end - written)?,
         _ => repeat::<CHUNK>(repeated, offset, end - written)?,
     }
@@ -134,6 +155,25 @@ fn repeat<const CHUNK: usize>(bytes: &mut [u8], offset: usize, length: usize) ->
     while at < length {
         let chunk: [u8; CHUNK] = *bytes.get(at..)?.first_chunk()?;
         *bytes.get_mut(offset + at..)?.first_chunk_mut()? = chunk;
+        at += CHUNK;
+    }
+    Some(())
+}
+
+/// Like [`repeat`], for the size of a sample: neighbours are often equal.
+#[inline(always)]
+fn repeat_pattern(bytes: &mut [u8], offset: usize, length: usize) -> Option<()> {
+    let first = u64::from_le_bytes(*bytes.first_chunk()?);
+    let pattern = match offset {
+        1 => (first & 0xff) * 0x0101_0101_0101_0101,
+        2 => (first & 0xffff) * 0x0001_0001_0001_0001,
+        4 => (first & 0xffff_ffff) * 0x0000_0001_0000_0001,
+        _ => first,
+    };
+    let mut at = 0;
+    while at < length {
+        let chunk: &mut [u8; CHUNK] = bytes.get_mut(offset + at..)?.first_chunk_mut()?;
+        chunk.as_chunks_mut().0.fill(pattern.to_le_bytes());
         at += CHUNK;
     }
     Some(())

@@ -194,6 +194,7 @@ pub(super) struct Place {
 }
 
 /// Where the first plane with ones begins.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "vector code reads the bits"))]
 pub(super) struct Start {
     /// The plane above it.
     pub plane: usize,
