@@ -3,6 +3,7 @@
 
     scripts/bench --json docs/figures/bench.json
     scripts/bench views --json docs/figures/views.json
+    scripts/bench in-process --json docs/figures/in-process.json
     scripts/bench store --apart --json docs/figures/store.json
     scripts/make_charts.py
 
@@ -261,11 +262,23 @@ def processor(figures):
     chart.write("processor.svg")
 
 
+def in_process(figures):
+    """The Python module beside the libraries, without a mount."""
+    kinds = {"volfs": ("whole", ("all",)), "library": ("slices across each axis", "012"),
+             "third": ("boxes of 64\u00b3 and 128\u00b3", ("box 64", "box 128")), "fourth": ("traces", ("300 traces",))}
+    found = {row["volume"]: {colour: [row[what]["ratio"] for what in reads] for colour, (_, reads) in kinds.items()} for row in figures["in_process"]}
+    chart = Chart("seconds of the library for each second of volfs, in process (further right is faster; at 1 both are as fast)",
+                  [(colour, name) for colour, (name, _) in kinds.items()], [value for row in found.values() for values in row.values() for value in values], log=True)
+    for what, row in found.items():
+        chart.row(what, [(colour, values, " to ".join(map(short, sorted({min(values), max(values)})))) for colour, values in row.items()], chart.points)
+    chart.write("in-process.svg")
+
+
 def main():
     """Draws all charts."""
     bench, views = load("bench.json"), load("views.json")
     for draw, figures in ((whole, bench), (slices, bench), (boxes, views), (files, views), (store, load("store.json")), (serve, load("serve.json")),
-                          (processor, bench)):
+                          (processor, bench), (in_process, load("in-process.json"))):
         draw(figures)
 
 

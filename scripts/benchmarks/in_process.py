@@ -85,7 +85,7 @@ def main():
             continue
         size = args.size**3 * {"dtype=uint8": 1, "dtype=uint16": 2}.get((*volume.recipe, "")[1], 4)
         found = compare(volume, volume.path(data), args)
-        rows.append({"volume": volume.name, "bytes": size} | found)
+        rows.append({"volume": volume.title, "bytes": size} | found)
         print("| " + " | ".join(cells(volume, found, size)) + " |", flush=True)
     if args.json:
         about = {"size": args.size, "rounds": args.rounds, "load": os.getloadavg()[0]}

@@ -123,14 +123,13 @@ impl Reader {
         out: &mut [u8],
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), ReadError> {
-        let (is_ended, mut asked) = (Arc::<AtomicBool>::default(), Instant::now());
+        let (is_ended, mut asked) = (Arc::<AtomicBool>::default(), None);
         let mut ask = || {
-            // whoever has ended it is not asked again
-            if asked.elapsed() < MEANWHILE || is_ended.load(Ordering::Relaxed) {
-                return;
+            // whoever has ended it is not asked again; a read of what is cached does not look at the clock
+            if asked.get_or_insert_with(Instant::now).elapsed() >= MEANWHILE && !is_ended.load(Ordering::Relaxed) {
+                is_ended.store(!goes_on(), Ordering::Relaxed);
+                asked = Some(Instant::now());
             }
-            is_ended.store(!goes_on(), Ordering::Relaxed);
-            asked = Instant::now();
         };
         let blocking = if request.array.source().fetches_ahead() { Blocking::No } else { Blocking::Yes };
         self.read_lent(request, out, blocking, &is_ended, Some(&mut ask))
