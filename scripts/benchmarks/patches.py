@@ -8,6 +8,7 @@ hand nothing on, and against a DataLoader of an array in memory. Every side begi
 """
 
 import argparse
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -90,6 +91,8 @@ def main():
         one = empty(size, seconds, lambda batch: [data[patch] for patch in batch], batches)
         many = empty(size, seconds, data.read_many, batches)
         compare(f"read_many, with a cache for {name}", one, many, args.rounds)
+    if importlib.util.find_spec("torch") is None:
+        return print("PyTorch is not installed: its DataLoader is left out")
     warnings.filterwarnings("ignore", "This DataLoader will create")
     loader, whole = empty(2 * data.nbytes, by_loader, data.read_many, batches), data[...]
     compare("DataLoader against separate processes", lambda: by_processes(batches), loader, args.rounds)
