@@ -29,8 +29,8 @@ use crate::volume::{Brick, Dims};
 const DECODE_BUDGET: usize = 256 << 20;
 /// Of a read of more bytes nothing is copied by the calling thread alone: several workers are faster.
 const MAX_AT_ONCE: u64 = 1 << 20;
-/// Reads of more bytes do not fill the cache with bricks that they have read completely; those of many selections do:
-/// what somebody picked is picked again.
+/// Reads of one selection with more bytes do not fill the cache with bricks that they have read completely. Patches do:
+/// they are often read again.
 const LARGE: u64 = 8 << 20;
 /// The bytes of bricks that a read holds on to at a time, in case the cache evicts them meanwhile, and the pieces.
 const MAX_HELD: usize = 8 << 20;
@@ -125,7 +125,7 @@ impl Reader {
     ) -> Result<(), ReadError> {
         let (is_ended, mut asked) = (Arc::<AtomicBool>::default(), None);
         let mut ask = || {
-            // whoever has ended it is not asked again; a read of what is cached does not look at the clock
+            // after `false` it is not asked again; a read from the cache does not look at the clock
             if asked.get_or_insert_with(Instant::now).elapsed() >= MEANWHILE && !is_ended.load(Ordering::Relaxed) {
                 is_ended.store(!goes_on(), Ordering::Relaxed);
                 asked = Some(Instant::now());
