@@ -3,7 +3,7 @@
 //! A sequence is a token, literals, and a match: earlier output that is repeated. Most sequences of a volume are
 //! shorter than a chunk, and copying a chunk of constant size costs less than copying the exact length; so more is
 //! written than the sequence has, and the next one overwrites that. Near the end of the block there is no room for it:
-//! the end is left to lz4_flex, and so are invalid sequences.
+//! the last few bytes are left to lz4_flex, and so are invalid sequences.
 
 use lz4_flex::block::decompress_into_with_dict;
 
@@ -24,14 +24,24 @@ pub(crate) fn longest(bytes: u64) -> u64 {
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
     let wanted = out.len();
     let (read, written) = decode_sequences(stored, out);
-    // the library decodes the end, and describes the fault of an invalid sequence
     let (before, rest) = out.split_at_mut(written);
+    if let Some(literals) = last_literals(&stored[read..]).filter(|literals| literals.len() == rest.len()) {
+        rest.copy_from_slice(literals);
+        return Ok(());
+    }
+    // the library decodes the end, and describes the fault of an invalid sequence
     let reachable = &before[written.saturating_sub(MAX_OFFSET)..];
     match decompress_into_with_dict(&stored[read..], rest, reachable) {
         Ok(found) if found == rest.len() => Ok(()),
         Ok(found) => Err(format!("the LZ4 block decodes to {} bytes, not {wanted}", written + found)),
         Err(e) => Err(format!("not a valid LZ4 block: {e}")),
     }
+}
+
+/// Returns the literals of the sequence that begins `block`, if nothing is behind them.
+fn last_literals(block: &[u8]) -> Option<&[u8]> {
+    let (literals, read) = length(block, 1, usize::from(block.first()? >> 4))?;
+    block.get(read..).filter(|bytes| bytes.len() == literals)
 }
 
 /// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte
@@ -51,7 +61,6 @@ pub(crate) fn zeros(bytes: u64) -> Option<Vec<u8>> {
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 32;
-/// Bytes that are copied at a time if a match begins less than a chunk before its end.
 const HALF: usize = CHUNK / 2;
 /// A length in a token that is continued in the next bytes.
 const CONTINUED: usize = 15;
@@ -59,12 +68,19 @@ const CONTINUED: usize = 15;
 const FRONT: usize = 20;
 /// Matches are stored without their first bytes, which all have.
 const SHORTEST_MATCH: usize = 4;
+/// Bytes of the longest match whose length is in the token.
+const SHORT_MATCH: usize = CONTINUED - 1 + SHORTEST_MATCH;
 
-/// Decodes sequences from the beginning of `block` into `out` until one is not valid or ends within a chunk of the end
-/// of either. Returns how many bytes of the block were read, and how many were written.
+/// Decodes sequences from the beginning of `block` into `out` until one is not valid or ends close to the end of either.
+/// Returns how many bytes of the block were read, and how many were written.
 fn decode_sequences(block: &[u8], out: &mut [u8]) -> (usize, usize) {
     let mut done = (0, 0);
-    while let Some(further) = sequence(block, out, done) {
+    let (Some(last), Some(limit)) = (block.len().checked_sub(FRONT), out.len().checked_sub(HALF)) else {
+        return done;
+    };
+    // after these two comparisons the compiler leaves out those of the front of a sequence
+    while done.0 <= last && done.1 <= limit {
+        let Some(further) = sequence(block, out, done) else { break };
         done = further;
     }
     done
@@ -77,37 +93,37 @@ fn sequence(block: &[u8], out: &mut [u8], (read, written): (usize, usize)) -> Op
     let head: &[u8; FRONT] = block.get(read..)?.first_chunk()?;
     let token = usize::from(head[0]);
     let (literals, rest) = (token >> 4, token & 15);
-    let (offset, read, written) = if literals < CONTINUED {
+    // a reference: two bytes would be loaded one by one
+    let (offset, read, written): (&[u8; 2], _, _) = if literals < CONTINUED {
         *out.get_mut(written..)?.first_chunk_mut::<HALF>()? = *head[1..].first_chunk()?;
-        ([head[1 + literals], head[2 + literals]], read + 1 + literals, written + literals)
+        (head[1 + literals..].first_chunk()?, read + 1 + literals, written + literals)
     } else {
         let (literals, read) = length(block, read + 1, literals)?;
-        copy_literals(block.get(read..)?, out.get_mut(written..)?, literals)?;
-        (*block.get(read + literals..)?.first_chunk()?, read + literals, written + literals)
+        let from = block.get(read..)?;
+        let offset = from.get(literals..)?.first_chunk()?;
+        copy_literals(from, out.get_mut(written..)?, literals)?;
+        (offset, read + literals, written + literals)
     };
-    let offset = usize::from(u16::from_le_bytes(offset));
+    let offset = usize::from(u16::from_le_bytes(*offset));
     let from = written.checked_sub(offset)?;
     // most matches are short, and more is not copied: a load waits for all stores before it that overlap it
     if rest < CONTINUED && offset >= HALF {
-        let repeated = out.get_mut(from..)?;
-        let chunk: [u8; HALF] = *repeated.first_chunk()?;
-        *repeated.get_mut(offset..)?.first_chunk_mut()? = chunk;
-        if rest + SHORTEST_MATCH > HALF {
-            let last: [u8; 2] = *repeated.get(HALF..)?.first_chunk()?;
-            *repeated.get_mut(offset + HALF..)?.first_chunk_mut()? = last;
-        }
+        let bytes = out.get_mut(from..)?.get_mut(..offset + SHORT_MATCH)?;
+        repeat_bytes::<HALF>(bytes, offset, 0)?;
+        repeat_bytes::<{ SHORT_MATCH - HALF }>(bytes, offset, HALF)?;
         return Some((read + 2, written + rest + SHORTEST_MATCH));
     }
     let (rest, read) = length(block, read + 2, rest)?;
     let end = written.checked_add(rest)?.checked_add(SHORTEST_MATCH)?;
-    // room for whole chunks
-    let repeated = out.get_mut(from..end.checked_add(CHUNK)?)?;
+    let Some(bytes) = out.get_mut(from..end.checked_add(CHUNK)?) else {
+        repeat_exactly(out.get_mut(from..end)?, offset)?;
+        return Some((read, end));
+    };
     match offset {
         0 => return None,
-        1 | 2 | 4 | 8 => repeat_pattern(repeated, offset, end - written)?,
-        3..HALF => repeat_short(repeated, offset, end - written)?,
-        HALF..CHUNK => repeat::<HALF>(repeated, offset, end - written)?,
-        _ => repeat::<CHUNK>(repeated, offset, end - written)?,
+        1 | 2 | 4 | 8 => repeat_pattern(bytes, offset, end - written)?,
+        3..HALF => repeat_short(bytes, offset, end - written)?,
+        _ => repeat(bytes, offset, end - written)?,
     }
     Some((read, end))
 }
@@ -148,14 +164,37 @@ fn copy_literals(from: &[u8], to: &mut [u8], literals: usize) -> Option<()> {
     Some(())
 }
 
-/// Repeats the beginning of `bytes` from `offset` on, at least to `offset + length`. `offset` is not less than a chunk.
+/// Copies the bytes at `at` to `at + offset`.
 #[inline(always)]
-fn repeat<const CHUNK: usize>(bytes: &mut [u8], offset: usize, length: usize) -> Option<()> {
+fn repeat_bytes<const COUNT: usize>(bytes: &mut [u8], offset: usize, at: usize) -> Option<()> {
+    let copied: [u8; COUNT] = *bytes.get(at..)?.first_chunk()?;
+    *bytes.get_mut(offset + at..)?.first_chunk_mut()? = copied;
+    Some(())
+}
+
+/// Repeats the beginning of `bytes` from `offset` on, at least to `offset + length`. `offset` is not less than half a
+/// chunk.
+#[inline(always)]
+fn repeat(bytes: &mut [u8], offset: usize, length: usize) -> Option<()> {
     let mut at = 0;
     while at < length {
-        let chunk: [u8; CHUNK] = *bytes.get(at..)?.first_chunk()?;
-        *bytes.get_mut(offset + at..)?.first_chunk_mut()? = chunk;
+        let both = bytes.get_mut(at..at + offset + CHUNK)?;
+        repeat_bytes::<HALF>(both, offset, 0)?;
+        repeat_bytes::<HALF>(both, offset, HALF)?;
         at += CHUNK;
+    }
+    Some(())
+}
+
+/// Repeats the beginning of `bytes` from `offset` on, to their end.
+#[cold]
+fn repeat_exactly(bytes: &mut [u8], offset: usize) -> Option<()> {
+    let mut at = offset;
+    while at < bytes.len() {
+        let (done, rest) = bytes.split_at_mut_checked(at).filter(|(done, _)| !done.is_empty())?;
+        let count = done.len().min(rest.len());
+        rest.get_mut(..count)?.copy_from_slice(done.get(..count)?);
+        at += count;
     }
     Some(())
 }
@@ -254,18 +293,19 @@ mod tests {
         }
     }
 
-    /// A block of one sequence, and last literals that leave room for whole chunks behind it.
-    fn block(literals: usize, offset: u16, length: usize) -> Vec<u8> {
+    /// A block of one sequence and `last` literals.
+    fn block(literals: usize, offset: u16, length: usize, last: usize) -> Vec<u8> {
         let counted = |length: usize| match length.checked_sub(15) {
             Some(more) => [vec![255; more / 255], vec![(more % 255) as u8]].concat(),
             None => Vec::new(),
         };
         let token = (literals.min(15) << 4 | (length - 4).min(15)) as u8;
         let values: Vec<u8> = (0..literals).map(|n| n as u8).collect();
-        let end = [&[0xf0, (LAST - 15) as u8][..], &[9; LAST]].concat();
+        let end = [vec![(last.min(15) << 4) as u8], counted(last), vec![9; last]].concat();
         [&[token][..], &counted(literals), &values, &offset.to_le_bytes(), &counted(length - 4), &end].concat()
     }
 
+    /// Literals that leave room for whole chunks before them.
     const LAST: usize = 60;
 
     #[test]
@@ -273,7 +313,7 @@ mod tests {
         for literals in (1..100).chain([254, 270, 271, 300, 600]) {
             for offset in (0..=literals + 1).filter(|offset| *offset < 70 || *offset + 3 > literals) {
                 for length in [4, 5, 18, 19, 20, 31, 32, 33, 64, 65, 273, 274, 600] {
-                    let one = block(literals, offset as u16, length);
+                    let one = block(literals, offset as u16, length, LAST);
                     let total = literals + length + LAST;
                     let (mut out, mut expected) = (vec![1; total], vec![2; total]);
                     let wanted = decompress_into(&one, &mut expected).ok();
@@ -283,6 +323,22 @@ mod tests {
                         Ok(()) => assert!(wanted == Some(total) && out == expected, "{literals} {offset} {length}"),
                         Err(_) => assert!(wanted.is_none() && (offset == 0 || offset > literals)),
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn matches_near_the_end_are_no_longer_than_they_should_be() {
+        for (literals, last) in [(20, 5), (20, 14), (20, 15), (90, 5), (90, 31), (300, 6)] {
+            for offset in 1..=literals {
+                for length in [4, 18, 19, 33, 64, 273, 274, 1000] {
+                    let one = block(literals, offset as u16, length, last);
+                    let total = literals + length + last;
+                    let (mut out, mut expected) = (vec![1; total], vec![2; total]);
+                    decompress_into(&one, &mut expected).unwrap();
+                    assert_eq!(decode(&one, &mut out), Ok(()));
+                    assert_eq!(out, expected, "{literals} {offset} {length} {last}");
                 }
             }
         }
