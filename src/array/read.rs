@@ -74,6 +74,16 @@ pub(crate) struct Gauges {
     pub(crate) decoder_bytes: usize,
 }
 
+/// The thread that begins a read.
+struct Caller<'a> {
+    /// With [`Blocking::Yes`] it works on the read.
+    blocking: Blocking,
+    /// Ends the read before its end.
+    is_ended: Arc<AtomicBool>,
+    /// Called between bricks.
+    meanwhile: Meanwhile<'a>,
+}
+
 /// Gets the memory of a read when nobody writes to it any more.
 type Done = Box<dyn FnOnce(Memory, Result<(), ReadError>) + Send>;
 
@@ -106,7 +116,8 @@ impl Reader {
                 done(read.map(|()| buffer));
             }
         };
-        self.start(request, Memory::Owned(out), blocking, (Arc::default(), None), done);
+        let caller = Caller { blocking, is_ended: Arc::default(), meanwhile: None };
+        self.start(request, Memory::Owned(out), caller, done);
     }
 
     /// Reads samples to `out`, little-endian, and waits for them. Not for threads that talk to the kernel.
@@ -146,7 +157,8 @@ impl Reader {
         let outcome = Arc::new(Mutex::new(None));
         let start = |memory, meanwhile: Meanwhile<'_>| {
             let outcome = Arc::clone(&outcome);
-            self.start(request, memory, blocking, (Arc::clone(is_ended), meanwhile), move |memory, read| {
+            let caller = Caller { blocking, is_ended: Arc::clone(is_ended), meanwhile };
+            self.start(request, memory, caller, move |memory, read| {
                 *outcome.lock() = Some(read);
                 // whoever waits for it goes on
                 drop(memory);
@@ -157,14 +169,11 @@ impl Reader {
         outcome.lock().take().unwrap_or_else(lost)
     }
 
-    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it, and calls `meanwhile` between bricks.
-    /// `is_ended` ends it before its end.
     fn start(
         self: &Arc<Self>,
         request: ReadRequest,
         mut memory: Memory,
-        blocking: Blocking,
-        (is_ended, meanwhile): (Arc<AtomicBool>, Meanwhile<'_>),
+        caller: Caller<'_>,
         done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
     ) {
         let ReadRequest { array, selections, bulkhead, counters, from_file } = request;
@@ -191,9 +200,7 @@ impl Reader {
         if pending.is_empty() {
             finish(access, selections, is_unchecked, memory, done);
         } else {
-            let outcome = Outcome { is_unchecked, failure: None, done: None };
-            let how = (blocking, is_ended, outcome, meanwhile);
-            Read::start(access, selections, pending, memory, how, Box::new(done));
+            Read::start(access, selections, pending, memory, caller, is_unchecked, Box::new(done));
         }
         // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
@@ -317,9 +324,11 @@ impl Read {
         selections: Vec<Selection>,
         mut pieces: Vec<Piece>,
         memory: Memory,
-        (blocking, is_ended, outcome, meanwhile): (Blocking, Arc<AtomicBool>, Outcome, Meanwhile<'_>),
+        caller: Caller<'_>,
+        is_unchecked: bool,
         done: Done,
     ) {
+        let Caller { blocking, is_ended, meanwhile } = caller;
         if selections.len() > 1 {
             // all pieces of a brick together
             pieces.sort_by_cached_key(|piece| access.key(&piece.brick).1);
@@ -327,7 +336,8 @@ impl Read {
         let (bulkhead, pool) = (access.bulkhead, Arc::clone(&access.resources.pool));
         let workers = workers(pieces.len() as u64, access.info(), BATCH).min(access.resources.gate.decoders);
         let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
-        let outcome = Mutex::new(Outcome { done: Some((done, pool.request(bulkhead))), ..outcome });
+        let done = Some((done, pool.request(bulkhead)));
+        let outcome = Mutex::new(Outcome { is_unchecked, failure: None, done });
         let is_parallel = are_disjoint(&selections, access.sample_size());
         let work = Work::new(pieces, memory, is_parallel);
         let read = Arc::new(Self { access, selections, work, requested, is_ended, outcome });
