@@ -1,6 +1,10 @@
 //! The files of a dataset as a mount shows them, read in process.
 
 use std::io::ErrorKind;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
 
 use super::engine::Engine;
 use super::{Dataset, OpenError, Opened, ReadError};
@@ -8,10 +12,24 @@ use crate::array::ReadRequest;
 use crate::format::FormatError;
 use crate::memory::Buffer;
 use crate::source::Blocking;
+use crate::sync::Mutex;
 use crate::view::{Content, Item, SampleRequest, Step, Tree, registry as views};
 
 /// Bytes that are read at a time: a read keeps its bytes in memory of its own.
 const PIECE: usize = 8 << 20;
+
+/// Computed files that are kept, and the most bytes of each.
+const KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const MOST_KEPT: usize = 64 << 10;
+
+/// Computed files, by their paths: clients ask for the size of a file and then for parts of it.
+pub(super) struct Computed(Mutex<LruCache<String, Arc<[u8]>>>);
+
+impl Default for Computed {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(KEPT)))
+    }
+}
 
 impl Dataset {
     /// The names in a folder of the dataset, as a mount shows them; those of folders end in `/`. The folder `""` is that
@@ -89,8 +107,17 @@ impl Opened {
 
     /// Returns the content of a file, if there is one.
     fn content(&self, path: &str) -> Result<Option<Content>, FormatError> {
+        if let Some(kept) = self.computed.0.lock().get(path) {
+            return Ok(Some(Content::Bytes(Arc::clone(kept))));
+        }
         let Some(item) = self.find(path)? else { return Ok(None) };
-        self.tree().content(&self.dataset, item, Blocking::Yes)
+        let content = self.tree().content(&self.dataset, item, Blocking::Yes)?;
+        if let Some(Content::Bytes(bytes)) = content.as_ref()
+            && bytes.len() <= MOST_KEPT
+        {
+            self.computed.0.lock().put(path.to_owned(), Arc::clone(bytes));
+        }
+        Ok(content)
     }
 
     /// Reads bytes that lie within a file.

@@ -27,6 +27,7 @@ pub use crate::volume::Dtype;
 
 use self::array::LevelState;
 use self::engine::Engine;
+use self::files::Computed;
 use crate::catalog::{OpenDataset, open_source};
 use crate::format::{OpenWith, registry as formats};
 use crate::pool::Bulkhead;
@@ -141,6 +142,7 @@ struct Opened {
     layers: Vec<Vec<LevelState>>,
     /// Its files and folders, once they are asked for.
     tree: OnceLock<Tree>,
+    computed: Computed,
     bulkhead: Bulkhead,
     /// When it was last looked whether the source has changed.
     looked: Mutex<Instant>,
@@ -154,8 +156,9 @@ impl Opened {
         let dataset = open_source(formats(), tree, with).map_err(|error| OpenError::new(&origin.path, error))?;
         let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();
         let layers = dataset.dataset.layers().iter().map(levels).collect();
-        let (tree, bulkhead, looked) = (OnceLock::new(), Bulkhead::new(number()), Mutex::new(Instant::now()));
-        Ok(Self { dataset, layers, tree, bulkhead, looked })
+        let (tree, computed) = (OnceLock::new(), Computed::default());
+        let (bulkhead, looked) = (Bulkhead::new(number()), Mutex::new(Instant::now()));
+        Ok(Self { dataset, layers, tree, computed, bulkhead, looked })
     }
 }
 
