@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,3 +74,16 @@ def test_xarray_takes_urls(server: str) -> None:
     url = f"{server}/north.zgy"
     with xarray.open_dataset(url, engine="volfs", lod=2, store_options=ALLOW) as survey:
         assert survey["data"].sizes == {"inline": 32, "crossline": 24, "sample": 48}
+
+
+def test_zarr_takes_urls(server: str, source: Path) -> None:
+    zarr = pytest.importorskip("zarr", "3.1")
+    store, local = volfs.store(f"{server}/{source.name}", store_options=ALLOW), volfs.store(source)
+    assert str(store) == f"volfs:{server}/{source.name}/{store._folder}" and store._folder == local._folder
+    array, expected = zarr.open(store)["0"], zarr.open(local)["0"]
+    assert array.metadata == expected.metadata and np.array_equal(array[3:9, 5:], expected[3:9, 5:])
+    assert np.array_equal(zarr.open(pickle.loads(pickle.dumps(store)))["0"][...], expected[...])
+    named = volfs.store(f"{server}/{source.name}/data.ome.zarr", store_options=ALLOW)
+    assert named._folder == store._folder and sorted(zarr.open(named)) == sorted(zarr.open(local))
+    with pytest.raises(volfs.VolfsError, match="has no layer 'nothing'"):
+        volfs.store(f"{server}/{source.name}", "nothing", store_options=ALLOW)
