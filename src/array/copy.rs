@@ -235,6 +235,8 @@ impl Tile2d {
             2 => self.tiles::<u16, 8>(source, out, at),
             4 => self.tiles::<u32, 4>(source, out, at),
             8 => self.tiles::<u64, 2>(source, out, at),
+            // as many as fill a cache line
+            16 => self.tiles::<u128, 4>(source, out, at),
             _ => self.samples(size, 0..self.column, 0..self.row, source, out, at),
         }
     }
@@ -293,7 +295,7 @@ macro_rules! lanes {
         }
     })*};
 }
-lanes!(u8, u16, u32, u64);
+lanes!(u8, u16, u32, u64, u128);
 
 /// Returns the transposed square at the beginning of `source`, whose rows are `from` bytes apart.
 #[inline(always)]
@@ -489,7 +491,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_copy_moves_every_sample_to_its_offset(
-            shape in prop::collection::vec(1u64..6, 1..5), size in prop::sample::select(vec![1usize, 2, 4, 8]),
+            shape in prop::collection::vec(1u64..6, 1..5), size in prop::sample::select(vec![1usize, 2, 4, 8, 16]),
             extra in prop::collection::vec(0u64..3, 4), reversed in any::<bool>(),
         ) {
             let shape = Dims::from_slice(&shape).unwrap();
@@ -513,7 +515,7 @@ mod tests {
                 let place = |strides: &Dims| (0..axes).map(|a| at[a] * strides[a]).sum::<u64>() as usize;
                 prop_assert_eq!(&target[1 + place(&to)..][..size], &source[place(&from)..place(&from) + size]);
             }
-            let value = Element::new(&[1, 2, 3, 4, 5, 6, 7, 8][..size]);
+            let value = Element::new(&source[..size]);
             loops.fill(&value, &mut Rows::new(&mut filled), 0);
             prop_assert!(filled.chunks(size).all(|sample| sample == value.bytes()));
         }
@@ -521,7 +523,7 @@ mod tests {
         #[test]
         fn rows_become_columns(
             row in 1usize..40, column in 1usize..40, more in (0usize..5, 0usize..5),
-            size in prop::sample::select(vec![1usize, 2, 3, 4, 8]),
+            size in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16]),
         ) {
             let tile = Tile2d { row, column, from: (row + more.0) * size, to: (column + more.1) * size };
             let source: Vec<u8> = (0..column * tile.from).map(|n| (n % 251) as u8).collect();

@@ -22,10 +22,10 @@ pub(crate) const NPY: View = View::new(Some("npy"), |layer| {
     level_files(layer, ".npy", |layer, lod| Ok(npy(&layer.levels()[lod], AxisPermutation::IDENTITY)))
 });
 
-/// The values that integers stand for.
+/// The values that codes stand for.
 pub(crate) const FLOAT32_NPY: View = View::new(Some("float32"), |layer| {
     let info = layer.info(0);
-    if !info.dtype.is_integer() || !info.scaling.is_some_and(|scaling| scaling.says_something()) {
+    if !info.dtype.may_be_codes() || !info.scaling.is_some_and(|scaling| scaling.says_something()) {
         return Vec::new();
     }
     level_files(layer, ".float32.npy", |layer, lod| {
@@ -88,6 +88,10 @@ mod tests {
             npy_header(Dtype::Int8, &[5].into())[10..]
                 .starts_with(b"{'descr': '|i1', 'fortran_order': False, 'shape': (5,), }")
         );
-        assert_eq!(npy_header(Dtype::Int8, &Dims::filled(7, u64::MAX)).len() % 64, 0);
+        for (dtype, descr) in [(Dtype::Float16, "<f2"), (Dtype::Complex64, "<c8"), (Dtype::Complex128, "<c16")] {
+            let header = String::from_utf8_lossy(&npy_header(dtype, &[5].into())[10..]).into_owned();
+            assert!(header.starts_with(&format!("{{'descr': '{descr}', ")), "{header}");
+        }
+        assert_eq!(npy_header(Dtype::Complex128, &Dims::filled(7, u64::MAX)).len() % 64, 0);
     }
 }

@@ -87,14 +87,16 @@ impl BoxFile {
     }
 }
 
-/// Returns how stored samples become values, if these differ. Those of float64 stay as they are.
+/// Returns how stored samples become values, if these differ. Those of float64 and complex ones stay as they are.
 fn scaling(info: &ArrayInfo) -> Option<Scaling> {
     let no_value = Scaling { no_value: info.no_value, is_code: false, ..Scaling::of_codes(1.0, 0.0) };
-    match info.dtype {
-        Dtype::Float64 => None,
-        Dtype::Float32 => Some(no_value).filter(Scaling::says_something),
-        _ => info.scaling.filter(Scaling::says_something),
-    }
+    let scaling = match info.dtype {
+        Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => None,
+        Dtype::Float32 => Some(no_value),
+        Dtype::Float16 => info.scaling.or(Some(no_value)),
+        _ => info.scaling,
+    };
+    scaling.filter(Scaling::says_something)
 }
 
 /// A box of an array. It has no bricks: what is read of it is read from the whole array.
@@ -190,12 +192,47 @@ mod tests {
     }
 
     #[test]
+    fn float16_becomes_float32_only_where_values_differ() {
+        let (mut info, scaling_of) = (Known::new(Dtype::Float16, &AXES).info, super::scaling);
+        assert_eq!(scaling_of(&info), None);
+        info.no_value = Some(-1.0);
+        assert_eq!(scaling_of(&info).unwrap().no_value, Some(-1.0));
+        info.scaling = Some(Scaling::of_codes(2.0, 0.0));
+        assert_eq!(scaling_of(&info), info.scaling);
+        info.dtype = Dtype::Complex64;
+        assert_eq!(scaling_of(&info), None);
+    }
+
+    #[test]
+    fn complex_samples_have_the_files_that_can_hold_them() {
+        for dtype in [Dtype::Float16, Dtype::Complex64, Dtype::Complex128] {
+            let (open, array) = survey(dtype, None);
+            let samples = array.samples_in(&region());
+            for scaled in [false, true] {
+                let read = |form| bytes(&file(&open, form, scaled).unwrap(), &array);
+                assert!(read(Form::Raw) == samples && read(Form::Csv) == samples);
+                assert!(read(Form::Npy) == [&npy_header(dtype, &region().shape)[..], &samples].concat());
+                assert!(read(Form::Tif)[4096..].starts_with(&samples));
+            }
+            let mut made = file(&open, Form::Csv, false).unwrap();
+            let rows = made.rows.as_mut().unwrap();
+            let text = rows.write(&samples);
+            assert_eq!(text.lines().count(), 1 + 2 * 4 * 5, "{dtype}");
+            let is_complex = text.lines().skip(1).all(|row| row.ends_with('j') || row.ends_with(','));
+            assert_eq!(is_complex, dtype.is_complex(), "{text}");
+        }
+    }
+
+    #[test]
     fn only_surveys_have_segy() {
         let (open, array) = survey(Dtype::UInt8, None);
         assert_eq!(bytes(&file(&open, Form::Sgy, false).unwrap(), &array).len(), 3600 + 8 * (240 + 5 * 4));
         let voxels = tests::open("wkw", None, Known::new(Dtype::UInt8, &AXES));
         let why = file(&voxels, Form::Sgy, false).err().unwrap();
         assert_eq!(why, "there is no sgy file of this box: it is no survey");
+        let complex = survey(Dtype::Complex64, None).0;
+        let why = file(&complex, Form::Sgy, false).err().unwrap();
+        assert!(why.contains("has no complex samples; raw, npy, tif and csv"), "{why}");
         let odd = [AXES[0], ("crossline", 0.5, 1.0, 7), AXES[2]];
         let odd = tests::open("zgy", Some(geometry()), Known::new(Dtype::UInt8, &odd));
         assert!(file(&odd, Form::Sgy, false).err().unwrap().contains("not whole"));

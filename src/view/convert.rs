@@ -1,6 +1,6 @@
 //! Stored samples as float32 values, in either byte order.
 
-use crate::volume::{Arithmetic, Dtype, Scaling};
+use crate::volume::{Arithmetic, Dtype, OfNumbers, Scaling, half};
 
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,49 +37,52 @@ fn convert(
 ) {
     match (dtype, scaling) {
         // values as they are, to the last bit
-        (Dtype::Float32, None) => match form.no_value.map(|no_value| no_value as f32) {
-            None => each(stored, out, |v| bytes(f32::from_le_bytes(v))),
-            Some(no_value) if no_value.is_nan() => each(stored, out, |v| {
-                let v = f32::from_le_bytes(v);
-                bytes(if v.is_nan() { form.void } else { v })
-            }),
-            Some(no_value) => each(stored, out, |v| {
-                let v = f32::from_le_bytes(v);
-                bytes(if v == no_value { form.void } else { v })
-            }),
-        },
+        (Dtype::Float32, None) => floats(form, stored, out, f32::from_le_bytes, bytes),
+        (Dtype::Float16, None) => floats(form, stored, out, half, bytes),
         _ => {
             let plain = Scaling { no_value: form.no_value, is_code: false, ..Scaling::of_codes(1.0, 0.0) };
-            let scale = Scale { scaling: scaling.unwrap_or(plain), void: form.void, bytes };
-            match dtype {
-                Dtype::Int8 => scale.each(stored, out, |b: [u8; 1]| i8::from_le_bytes(b).into()),
-                Dtype::UInt8 => scale.each(stored, out, |b: [u8; 1]| b[0].into()),
-                Dtype::Int16 => scale.each(stored, out, |b| i16::from_le_bytes(b).into()),
-                Dtype::UInt16 => scale.each(stored, out, |b| u16::from_le_bytes(b).into()),
-                Dtype::Int32 => scale.each(stored, out, |b| i32::from_le_bytes(b).into()),
-                Dtype::UInt32 => scale.each(stored, out, |b| u32::from_le_bytes(b).into()),
-                Dtype::Int64 => scale.each(stored, out, |b| i64::from_le_bytes(b) as f64),
-                Dtype::UInt64 => scale.each(stored, out, |b| u64::from_le_bytes(b) as f64),
-                Dtype::Float32 => scale.each(stored, out, |b| f32::from_le_bytes(b).into()),
-                Dtype::Float64 => scale.each(stored, out, f64::from_le_bytes),
-            }
+            dtype.with_numbers(Scale { scaling: scaling.unwrap_or(plain), void: form.void, bytes, stored, out });
         }
     }
 }
 
-/// A scaling, and how its values become bytes.
-struct Scale<B> {
+fn floats<const N: usize>(
+    form: Form,
+    stored: &[u8],
+    out: &mut [u8],
+    value: impl Fn([u8; N]) -> f32,
+    bytes: impl Fn(f32) -> [u8; 4],
+) {
+    match form.no_value.map(|no_value| no_value as f32) {
+        None => each(stored, out, |v| bytes(value(v))),
+        Some(no_value) if no_value.is_nan() => each(stored, out, |v| {
+            let v = value(v);
+            bytes(if v.is_nan() { form.void } else { v })
+        }),
+        Some(no_value) => each(stored, out, |v| {
+            let v = value(v);
+            bytes(if v == no_value { form.void } else { v })
+        }),
+    }
+}
+
+/// A scaling, how its values become bytes, and of which samples.
+struct Scale<'a, B> {
     scaling: Scaling,
     void: f32,
     bytes: B,
+    stored: &'a [u8],
+    out: &'a mut [u8],
 }
 
-impl<B: Fn(f32) -> [u8; 4]> Scale<B> {
+impl<B: Fn(f32) -> [u8; 4]> OfNumbers for Scale<'_, B> {
+    type Output = ();
+
     /// Scales each sample. Each operation is rounded on its own, to the precision that the scaling requires.
-    fn each<const N: usize>(&self, stored: &[u8], out: &mut [u8], widen: impl Fn([u8; N]) -> f64) {
-        let (scale, offset, void) = (self.scaling.scale, self.scaling.offset, self.void);
-        let bytes = &self.bytes;
-        match (self.scaling.arithmetic, self.scaling.no_value) {
+    fn of<const N: usize>(self, widen: impl Fn([u8; N]) -> f64) {
+        let Self { scaling, void, bytes, stored, out } = self;
+        let Scaling { scale, offset, .. } = scaling;
+        match (scaling.arithmetic, scaling.no_value) {
             (Arithmetic::Double, None) => each(stored, out, |v| bytes((widen(v) * scale + offset) as f32)),
             (Arithmetic::Single, None) => {
                 each(stored, out, |v| bytes(widen(v) as f32 * scale as f32 + offset as f32));
@@ -124,6 +127,18 @@ mod tests {
         assert_eq!(big(Dtype::Float32, None, Some(f64::NAN), &stored), without_nan);
         let without_one: Vec<u8> = [&expected[..16], &[0; 4]].concat();
         assert_eq!(big(Dtype::Float32, None, Some(1.0), &stored), without_one);
+    }
+
+    #[test]
+    fn float16_is_exact_and_of_complex_the_magnitude_counts() {
+        let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_be_bytes()).collect::<Vec<_>>();
+        let halves = [0, 0x3c, 1, 0, 0, 0x80, 0, 0xfc];
+        assert_eq!(big(Dtype::Float16, None, None, &halves), floats(&[1.0, 2f32.powi(-24), -0.0, f32::NEG_INFINITY]));
+        assert_eq!(big(Dtype::Float16, None, Some(1.0), &halves[..2]), floats(&[0.0]));
+        assert_eq!(big(Dtype::Float16, None, Some(f64::NAN), &[0, 0x7e]), floats(&[0.0]));
+        assert_eq!(big(Dtype::Float16, Some(Scaling::of_codes(2.0, 0.5)), None, &halves[..2]), floats(&[2.5]));
+        let complex: Vec<u8> = [3.0f32, -4.0].into_iter().flat_map(f32::to_le_bytes).collect();
+        assert_eq!(big(Dtype::Complex64, None, None, &complex), floats(&[5.0]));
     }
 
     #[test]

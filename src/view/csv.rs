@@ -7,7 +7,7 @@ use std::mem;
 use super::headers::{first_and_step, number, rounded};
 use super::names::axis_names;
 use super::segy::line_axes;
-use crate::volume::{Affine, ArrayInfo, Dims, Dtype, Geometry};
+use crate::volume::{Affine, ArrayInfo, Dims, Dtype, Geometry, half, parts_of_complex64, parts_of_complex128};
 
 /// Writes the samples of an array as rows, which follow one another in C order.
 pub(crate) struct Rows {
@@ -76,7 +76,7 @@ impl Rows {
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let middle = Dims::from_fn(self.shape.len(), |axis| self.shape[axis] / 2);
         let places: usize = (0..self.shape.len()).map(|axis| self.place(axis, &middle).len() + 1).sum();
-        let row = places + self.world.map_or(0, |_| 24) + 10;
+        let row = places + self.world.map_or(0, |_| 24) + if self.dtype.is_complex() { 20 } else { 10 };
         self.shape.product().unwrap_or(u64::MAX).saturating_mul(row as u64)
     }
 
@@ -93,17 +93,10 @@ fn column(name: &str, unit: Option<&str>) -> String {
     if name.contains([',', '"']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name }
 }
 
-/// Returns a little-endian sample as text, exact; nothing for NaN.
+/// Returns a little-endian sample as text, exact; nothing for NaN. Complex samples are as NumPy writes them: `1.5-2j`.
 fn value(dtype: Dtype, sample: &[u8]) -> String {
     fn text<const N: usize>(sample: &[u8], text: impl Fn([u8; N]) -> String) -> String {
         sample.first_chunk().map(|bytes| text(*bytes)).unwrap_or_default()
-    }
-    fn float<T: Copy + Display + LowerExp + Into<f64>>(value: T) -> String {
-        match value.into().abs() {
-            size if size.is_nan() => String::new(),
-            size if size == 0.0 || (1e-5..1e16).contains(&size) || size.is_infinite() => value.to_string(),
-            _ => format!("{value:e}"),
-        }
     }
     match dtype {
         Dtype::Int8 => text(sample, |bytes| i8::from_le_bytes(bytes).to_string()),
@@ -116,12 +109,66 @@ fn value(dtype: Dtype, sample: &[u8]) -> String {
         Dtype::UInt64 => text(sample, |bytes| u64::from_le_bytes(bytes).to_string()),
         Dtype::Float32 => text(sample, |bytes| float(f32::from_le_bytes(bytes))),
         Dtype::Float64 => text(sample, |bytes| float(f64::from_le_bytes(bytes))),
+        Dtype::Float16 => text(sample, |bytes| float(shortest(bytes))),
+        Dtype::Complex64 => text(sample, |bytes| complex(parts_of_complex64(bytes))),
+        Dtype::Complex128 => text(sample, |bytes| complex(parts_of_complex128(bytes))),
     }
+}
+
+fn float<T: Copy + Display + LowerExp + Into<f64>>(value: T) -> String {
+    match value.into().abs() {
+        size if size.is_nan() => String::new(),
+        size if size == 0.0 || (1e-5..1e16).contains(&size) || size.is_infinite() => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
+fn complex<T: Copy + Display + LowerExp + Into<f64>>(parts: [T; 2]) -> String {
+    let [re, im] = parts.map(float).map(|part| if part.is_empty() { "nan".to_owned() } else { part });
+    let plus = if im.starts_with('-') { "" } else { "+" };
+    if re == "nan" && im == "nan" { String::new() } else { format!("{re}{plus}{im}j") }
+}
+
+/// Returns a float16 rounded to the fewest decimal digits that no other float16 is nearer to.
+fn shortest(bytes: [u8; 2]) -> f64 {
+    let (exact, magnitude) = (f64::from(half(bytes)), u16::from_le_bytes(bytes) & 0x7fff);
+    if !exact.is_finite() || exact == 0.0 {
+        return exact;
+    }
+    // the greatest is rounded to as if there was one more
+    let of = |bits: u16| if bits == 0x7c00 { 65536.0 } else { f64::from(half(bits.to_le_bytes())) };
+    let [low, high] = [magnitude - 1, magnitude + 1].map(|next| f64::midpoint(of(next), exact.abs()));
+    let is_nearest = |number: &f64| {
+        let number = number.abs();
+        // those in the middle are rounded to the even one
+        (low < number && number < high) || (magnitude % 2 == 0 && (number == low || number == high))
+    };
+    let rounded = |digits: usize| format!("{exact:.digits$e}").parse().unwrap_or(exact);
+    (0..5).map(rounded).find(is_nearest).unwrap_or(exact)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn float16_has_the_fewest_digits_that_read_back() {
+        let of = |bits: u16| value(Dtype::Float16, &bits.to_le_bytes());
+        let texts = [0x2e66, 0xb555, 0x7bff, 0x0001, 0x03ff, 0x8000, 0x7c00, 0x7e00].map(of);
+        assert_eq!(texts, ["0.1", "-0.3333", "65500", "6e-8", "0.000061", "-0", "inf", ""]);
+        // no other float16 is nearer
+        let value = |bits: u16| f64::from(half(bits.to_le_bytes()));
+        for bits in 0..0x7c00 {
+            let (read, exact): (f64, f64) = (of(bits).parse().unwrap(), value(bits));
+            let distance = (read - exact).abs();
+            let to = |other: u16| (read - value(other)).abs();
+            assert!(distance < to(bits + 1) || (distance == to(bits + 1) && bits % 2 == 0), "{bits:x} {read}");
+            assert!(
+                bits == 0 || distance < to(bits - 1) || (distance == to(bits - 1) && bits % 2 == 0),
+                "{bits:x} {read}"
+            );
+        }
+    }
 
     #[test]
     fn samples_are_exact_and_names_are_quoted_where_they_have_to_be() {
@@ -138,6 +185,14 @@ mod tests {
         assert_eq!(value(Dtype::Int64, &i64::MIN.to_le_bytes()), i64::MIN.to_string());
         assert_eq!(value(Dtype::UInt64, &u64::MAX.to_le_bytes()), u64::MAX.to_string());
         assert_eq!(value(Dtype::UInt16, &[1]), "");
+        let complex = |re: f64, im: f64| value(Dtype::Complex128, &[re, im].map(f64::to_le_bytes).concat());
+        assert_eq!(
+            [complex(1.5, -2e-30), complex(-0.0, 0.0), complex(f64::NAN, -0.0)],
+            ["1.5-2e-30j", "-0+0j", "nan-0j"]
+        );
+        assert_eq!([complex(1.0, f64::NAN), complex(f64::NAN, f64::NAN)], ["1+nanj", ""]);
+        assert_eq!(value(Dtype::Complex64, &[0.1f32, f32::INFINITY].map(f32::to_le_bytes).concat()), "0.1+infj");
+        assert_eq!(value(Dtype::Complex64, &[0; 7]), "");
         assert_eq!((column("x", Some("m")), column("x", Some(""))), ("x (m)".to_owned(), "x".to_owned()));
         assert_eq!(column("a,\"b\"\n", None), "\"a,\"\"b\"\" \"");
     }

@@ -168,20 +168,38 @@ impl Stack {
 }
 
 /// `lodN.nhdr`
-pub(crate) const NRRD: View = View::new(Some("nrrd"), |layer| {
-    level_files(layer, ".nhdr", |layer, lod| {
-        let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
-        Ok(nrrd_text(layer.info(lod), &SpatialTransform::of_level(layer, lod), &key_values).into())
+pub(crate) const NRRD: View = View {
+    hidden: |layer| type_hidden(layer, nrrd_type, ("lod0.nhdr", "NRRD")),
+    ..View::new(Some("nrrd"), |layer| {
+        let Some(kind) = nrrd_type(layer.info(0).dtype) else { return Vec::new() };
+        level_files(layer, ".nhdr", move |layer, lod| {
+            let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
+            Ok(nrrd_text(layer.info(lod), kind, &SpatialTransform::of_level(layer, lod), &key_values).into())
+        })
     })
-});
+};
+
+/// Returns the name that NRRD has for a type of samples.
+fn nrrd_type(dtype: Dtype) -> Option<&'static str> {
+    match dtype {
+        Dtype::Float32 => Some("float"),
+        Dtype::Float64 => Some("double"),
+        other => other.is_integer().then_some(other.name()),
+    }
+}
+
+/// Returns the file that a layer does not have because its header has no name for the type of the samples.
+fn type_hidden(
+    layer: LayerRef<'_>,
+    name_of: fn(Dtype) -> Option<&'static str>,
+    (file, header): (&str, &str),
+) -> Option<(String, String)> {
+    let dtype = layer.info(0).dtype;
+    name_of(dtype).is_none().then(|| (file.to_owned(), format!("{header} has no {dtype} samples")))
+}
 
 /// Returns the header. Axes are fastest first, the reverse of the array's order.
-fn nrrd_text(info: &ArrayInfo, transform: &SpatialTransform, key_values: &[(&str, &str)]) -> String {
-    let kind = match info.dtype {
-        Dtype::Float32 => "float",
-        Dtype::Float64 => "double",
-        integer => integer.name(),
-    };
+fn nrrd_text(info: &ArrayInfo, kind: &str, transform: &SpatialTransform, key_values: &[(&str, &str)]) -> String {
     let vector = |v: &[f64]| format!("({})", v.iter().copied().map(number).collect::<Vec<_>>().join(","));
     let fastest_first = |of: &dyn Fn(usize) -> String| (0..info.axes.len()).rev().map(of).collect::<Vec<_>>().join(" ");
     let directions = fastest_first(&|a| transform.directions[a].as_deref().map_or_else(|| "none".into(), vector));
@@ -216,16 +234,19 @@ fn nrrd_plain(text: &str) -> String {
 }
 
 /// `lodN.mhd`
-pub(crate) const META_IMAGE: View = View::new(Some("mhd"), |layer| {
-    level_files(layer, ".mhd", |layer, lod| {
-        Ok(mhd_text(layer.info(lod), &SpatialTransform::of_level(layer, lod)).into())
+pub(crate) const META_IMAGE: View = View {
+    hidden: |layer| type_hidden(layer, mhd_type, ("lod0.mhd", "MetaImage")),
+    ..View::new(Some("mhd"), |layer| {
+        let Some(kind) = mhd_type(layer.info(0).dtype) else { return Vec::new() };
+        level_files(layer, ".mhd", move |layer, lod| {
+            Ok(mhd_text(layer.info(lod), kind, &SpatialTransform::of_level(layer, lod)).into())
+        })
     })
-});
+};
 
-/// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the
-/// channels.
-fn mhd_text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
-    let kind = match info.dtype {
+/// Returns the name that MetaImage has for a type of samples.
+fn mhd_type(dtype: Dtype) -> Option<&'static str> {
+    Some(match dtype {
         Dtype::Int8 => "MET_CHAR",
         Dtype::UInt8 => "MET_UCHAR",
         Dtype::Int16 => "MET_SHORT",
@@ -237,7 +258,13 @@ fn mhd_text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
         Dtype::UInt64 => "MET_ULONG_LONG",
         Dtype::Float32 => "MET_FLOAT",
         Dtype::Float64 => "MET_DOUBLE",
-    };
+        Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => return None,
+    })
+}
+
+/// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the
+/// channels.
+fn mhd_text(info: &ArrayInfo, kind: &str, transform: &SpatialTransform) -> String {
     let axes: Vec<usize> = (0..info.axes.len()).rev().filter(|a| info.axes[*a].spatial).collect();
     let channels: u64 = (0..info.axes.len()).filter(|a| !info.axes[*a].spatial).map(|a| info.shape()[a]).product();
     let directions: Vec<&[f64]> = axes.iter().filter_map(|a| transform.directions[*a].as_deref()).collect();
@@ -280,12 +307,13 @@ fn envi_hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
     let info = layer.info(0);
     let reason = match info.dtype {
         Dtype::Int8 => "ENVI has no signed 8-bit integers",
+        Dtype::Float16 => "ENVI has no 16-bit floating-point numbers",
         _ => "ENVI has one image of channels, or bands of one channel, and of no more than 2^31 rows and columns",
     };
     envi_text(info, "").is_none().then(|| ("lod0.hdr".to_owned(), reason.to_owned()))
 }
 
-/// Returns the header. There is none for int8, for volumes of several channels, and for extents of more than 31 bits.
+/// Returns the header. There is none for int8 and float16, for volumes of several channels, and for extents of more than 31 bits.
 fn envi_text(info: &ArrayInfo, description: &str) -> Option<String> {
     let kind = match info.dtype {
         Dtype::UInt8 => 1,
@@ -293,11 +321,13 @@ fn envi_text(info: &ArrayInfo, description: &str) -> Option<String> {
         Dtype::Int32 => 3,
         Dtype::Float32 => 4,
         Dtype::Float64 => 5,
+        Dtype::Complex64 => 6,
+        Dtype::Complex128 => 9,
         Dtype::UInt16 => 12,
         Dtype::UInt32 => 13,
         Dtype::Int64 => 14,
         Dtype::UInt64 => 15,
-        Dtype::Int8 => return None,
+        Dtype::Int8 | Dtype::Float16 => return None,
     };
     let stack = Stack::of(info)?;
     let (bands, interleave) = match (stack.channels, stack.planes()) {
@@ -424,15 +454,26 @@ mod stack_tests {
 mod nrrd_tests {
     use super::super::tests::zeros;
     use super::*;
+    use crate::test_support::DTYPES;
 
     #[test]
     fn sizes_are_fastest_axis_first() {
         let array = zeros(&[40, 50, 70], Dtype::UInt16);
-        let got = nrrd_text(array.info(), &SpatialTransform::of(array.info(), None), &[("layer", "a\nb")]);
+        let got = nrrd_text(array.info(), "uint16", &SpatialTransform::of(array.info(), None), &[("layer", "a\nb")]);
         let expected = "NRRD0005\n# made by volfs\ntype: uint16\ndimension: 3\nsizes: 70 50 40\nspace dimension: 3\n\
             space units: \"\" \"\" \"\"\nspace directions: (4,0,0) (0,3,0) (0,0,2)\nspace origin: (10,10,10)\n\
             kinds: domain domain domain\nendian: little\nencoding: raw\ndata file: lod0.raw\nlayer:=a b\nlod:=0\n\n";
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn types_have_the_names_that_readers_know() {
+        for dtype in DTYPES {
+            let names = [nrrd_type(dtype), mhd_type(dtype)];
+            let is_known = dtype.is_integer() || matches!(dtype, Dtype::Float32 | Dtype::Float64);
+            assert_eq!(names.map(|name| name.is_some()), [is_known; 2], "{dtype}");
+        }
+        assert_eq!((nrrd_type(Dtype::Int8), nrrd_type(Dtype::Float64)), (Some("int8"), Some("double")));
     }
 }
 
@@ -445,12 +486,13 @@ mod metaimage_tests {
     #[test]
     fn the_data_file_comes_last() {
         let array = zeros(&[40, 50, 70], Dtype::Int64);
-        let got = mhd_text(array.info(), &SpatialTransform::of(array.info(), None));
+        let got = mhd_text(array.info(), "MET_LONG_LONG", &SpatialTransform::of(array.info(), None));
         assert!(got.contains("TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 10 10 10\n"));
         assert!(got.ends_with(
             "ElementSpacing = 4 3 2\nDimSize = 70 50 40\nElementType = MET_LONG_LONG\nElementDataFile = lod0.raw\n"
         ));
-        let survey = mhd_text(array.info(), &SpatialTransform::of(array.info(), Some(&Geometry::default())));
+        let transform = SpatialTransform::of(array.info(), Some(&Geometry::default()));
+        let survey = mhd_text(array.info(), "MET_LONG_LONG", &transform);
         assert!(survey.contains("TransformMatrix = 0 0 -1 0 1 0 1 0 0\nOffset = 10 10 -10\n"), "{survey}");
     }
 }
@@ -469,6 +511,10 @@ mod envi_tests {
         assert_eq!(envi_text(&info, "a\n}b{").unwrap(), expected);
         let one = envi_text(zeros(&[50, 70], Dtype::Float32).info(), "").unwrap();
         assert!(one.contains("bands = 1\n") && one.contains("data type = 4\n"), "{one}");
+        for (dtype, kind) in [(Dtype::Complex64, 6), (Dtype::Complex128, 9)] {
+            let complex = envi_text(zeros(&[50, 70], dtype).info(), "").unwrap();
+            assert!(complex.contains(&format!("data type = {kind}\n")), "{complex}");
+        }
     }
 
     #[test]
@@ -484,6 +530,7 @@ mod envi_tests {
         ));
         assert_eq!(channels(&[40, 50, 70, 3]), None);
         assert_eq!(envi_text(zeros(&[40, 50, 70], Dtype::Int8).info(), ""), None);
+        assert_eq!(envi_text(zeros(&[40, 50, 70], Dtype::Float16).info(), ""), None);
         assert_eq!(envi_text(zeros(&[70], Dtype::UInt8).info(), ""), None);
         assert_eq!(envi_text(zeros(&[1, 1, 1 << 31], Dtype::UInt8).info(), ""), None);
     }

@@ -79,14 +79,14 @@ mod registry_tests {
         in_layer.flat_map(|view| (view.entries)(layer)).map(|entry| entry.name).collect()
     }
 
-    /// Creates a dataset with one layer of two levels of int16.
-    fn scaled(scaling: Option<Scaling>) -> OpenDataset {
+    /// Creates a dataset with one layer of two levels.
+    fn scaled(dtype: Dtype, scaling: Option<Scaling>) -> OpenDataset {
         let shape = Dims::from([2, 3]);
         let axis = |name: &str| Axis { name: name.into(), unit: None, first: 0.0, step: 1.0, count: 2, spatial: true };
         let info = ArrayInfo {
             axes: vec![axis("y"), axis("x")],
             scaling,
-            ..ArrayInfo::new(Dtype::Int16, BrickGrid::aligned(shape, shape), shape)
+            ..ArrayInfo::new(dtype, BrickGrid::aligned(shape, shape), shape)
         };
         let level = Arc::new(Zeros(info));
         let layer = Layer { name: "a".into(), levels: vec![level.clone(), level], native: NativeJson::new() };
@@ -95,7 +95,7 @@ mod registry_tests {
 
     #[test]
     fn each_name_is_found_by_the_one_view_that_lists_it() {
-        let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
+        let open = scaled(Dtype::Int16, Some(Scaling::of_codes(2.0, 0.0)));
         let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
@@ -125,7 +125,7 @@ mod registry_tests {
 
     #[test]
     fn a_level_has_the_files_of_the_views_that_are_shown() {
-        let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
+        let open = scaled(Dtype::Int16, Some(Scaling::of_codes(2.0, 0.0)));
         let layer = LayerRef { open: &open, layer: 0, views: &[json::JSON, VARIOUS] };
         assert_eq!(files_of_level(layer, 0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
         assert_eq!(files_of_level(layer, 1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
@@ -152,6 +152,8 @@ mod registry_tests {
         };
         assert!(hidden(&[4, 5, 6], &[2; 3], Dtype::UInt8).is_empty());
         assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Int8), ["lod0.hdr"]);
+        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Float16), ["lod0.nhdr", "lod0.mhd", "lod0.hdr"]);
+        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Complex64), ["lod0.nhdr", "lod0.mhd"]);
         assert_eq!(hidden(&[3; 6], &[2; 6], Dtype::UInt8), ["lod0.hdr", "tiff", "lod0.slices", "preview.png"]);
         assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr", "a.zarr"]);
         assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.slices", "a.ome.zarr"]);
@@ -168,9 +170,11 @@ mod registry_tests {
             (Some(Scaling { offset: -1.0, ..plain }), true),
             (Some(Scaling { no_value: Some(0.0), ..plain }), true),
         ] {
-            let open = scaled(scaling);
-            let names = entry_names(registry(), LayerRef { open: &open, layer: 0, views: registry() });
-            assert_eq!(names.iter().any(|name| name.ends_with(".float32.npy")), shown, "{scaling:?}");
+            for (dtype, shown) in [(Dtype::Int16, shown), (Dtype::Float16, shown), (Dtype::Float32, false)] {
+                let open = scaled(dtype, scaling);
+                let names = entry_names(registry(), LayerRef { open: &open, layer: 0, views: registry() });
+                assert_eq!(names.iter().any(|name| name.ends_with(".float32.npy")), shown, "{dtype} {scaling:?}");
+            }
         }
     }
 }

@@ -95,7 +95,7 @@ impl Container {
             Dtype::UInt8 => stack.channels == 1 || stack.is_rgb(),
             Dtype::Int16 | Dtype::UInt16 | Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => stack.channels == 1,
             // ImageJ reads int8 as uint8, and the others not at all
-            Dtype::Int8 | Dtype::Int64 | Dtype::UInt64 | Dtype::Float64 => false,
+            _ => false,
         };
         let fits = |number: u64| number <= u32::MAX.into();
         let big = !is_for_imagej || ![stack.width, stack.height, stack.plane_bytes()].into_iter().all(fits);
@@ -191,7 +191,8 @@ impl Container {
         let format = match self.stack.dtype {
             Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => 1,
             Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => 2,
-            Dtype::Float32 | Dtype::Float64 => 3,
+            Dtype::Float16 | Dtype::Float32 | Dtype::Float64 => 3,
+            Dtype::Complex64 | Dtype::Complex128 => 6,
         };
         [8 * self.stack.dtype.size() as u16, format, 0]
     }
@@ -346,10 +347,12 @@ fn measured(axis: &Axis) -> (&str, f64) {
 fn ome_type(stack: &Stack) -> Option<&'static str> {
     let has_two_kinds_of_channels = stack.channels > 1 && stack.across.len() == 3;
     match stack.dtype {
-        Dtype::Int64 | Dtype::UInt64 => None,
+        Dtype::Int64 | Dtype::UInt64 | Dtype::Float16 => None,
         _ if has_two_kinds_of_channels => None,
         Dtype::Float32 => Some("float"),
         Dtype::Float64 => Some("double"),
+        Dtype::Complex64 => Some("complex"),
+        Dtype::Complex128 => Some("double-complex"),
         integer => Some(integer.name()),
     }
 }
@@ -458,20 +461,8 @@ mod container_tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::test_support::DTYPES;
     use crate::view::tests::zeros;
-
-    const DTYPES: [Dtype; 10] = [
-        Dtype::Int8,
-        Dtype::UInt8,
-        Dtype::Int16,
-        Dtype::UInt16,
-        Dtype::Int32,
-        Dtype::UInt32,
-        Dtype::Int64,
-        Dtype::UInt64,
-        Dtype::Float32,
-        Dtype::Float64,
-    ];
 
     fn info(shape: &[u64], dtype: Dtype, channels: bool) -> ArrayInfo {
         let mut info = zeros(shape, dtype).info().clone();
@@ -550,10 +541,8 @@ mod container_tests {
                 is(IMAGE_WIDTH, &[7]);
                 is(IMAGE_LENGTH, &[5]);
                 is(BITS_PER_SAMPLE, &each(8 * dtype.size() as u64));
-                is(
-                    SAMPLE_FORMAT,
-                    &each(if dtype.is_integer() { 1 + u64::from(dtype.name().starts_with('i')) } else { 3 }),
-                );
+                let format = ["uint", "int", "float", "complex"].iter().position(|kind| dtype.name().starts_with(kind));
+                is(SAMPLE_FORMAT, &each([1, 2, 3, 6][format.unwrap()]));
                 is(PHOTOMETRIC, &[if rgb { 2 } else { 1 }]);
                 is(EXTRA_SAMPLES, &vec![0; channels as usize - if rgb { 3 } else { 1 }]);
                 is(SAMPLES_PER_PIXEL, &[channels]);
@@ -567,7 +556,7 @@ mod container_tests {
             let text = String::from_utf8(text).unwrap();
             let (ome, imagej) = text.split_at(text.find("ImageJ=").unwrap());
             assert!(imagej.starts_with("ImageJ=1.54f\nimages=4\nslices=4\n") && imagej.ends_with("loop=false\n\0"));
-            assert_eq!(ome.is_empty(), matches!(dtype, Dtype::Int64 | Dtype::UInt64), "{dtype}");
+            assert_eq!(ome.is_empty(), matches!(dtype, Dtype::Int64 | Dtype::UInt64 | Dtype::Float16), "{dtype}");
             assert!(ome.is_empty() || ome.starts_with("<?xml") && ome.ends_with("</OME>\0"), "{ome}");
             assert_eq!(values(&found[0], X_RESOLUTION), [1 << 32 | 1]);
         }
@@ -615,7 +604,7 @@ mod container_tests {
     proptest! {
         #[test]
         fn every_part_of_the_tail_equals_that_of_the_whole(
-            planes in 1u64..60, width in 1u64..40, dtype in 0usize..10, from in 0u64..9000, count in 0u64..9000,
+            planes in 1u64..60, width in 1u64..40, dtype in 0usize..13, from in 0u64..9000, count in 0u64..9000,
         ) {
             let info = info(&[planes, 3, width], DTYPES[dtype], false);
             let container = file(&info);

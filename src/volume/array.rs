@@ -1,11 +1,11 @@
 //! The metadata of one array: a layer at one LOD.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
 use super::dims::Dims;
+use super::dtype::Dtype;
 use super::grid::BrickGrid;
 
 /// The identity of an array, unique among all datasets of the process and never reused.
@@ -104,7 +104,7 @@ pub(crate) struct ArrayInfo {
     pub brick_shape: Dims,
     /// One for each axis of the shape.
     pub axes: Vec<Axis>,
-    /// Least and greatest value (scaled), if the dataset has them.
+    /// Least and greatest value (scaled), if the dataset has them; of complex samples those of the magnitude.
     pub value_range: Option<(f64, f64)>,
     /// The value that means "no data".
     pub no_value: Option<f64>,
@@ -153,43 +153,3 @@ impl ArrayInfo {
 
 /// The keys of a JSON file that only one format has.
 pub(crate) type NativeJson = Map<String, Value>;
-
-/// The type of one sample. Samples are little-endian wherever they are bytes. The order is that of the tables below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // the names say all
-pub enum Dtype {
-    Int8,
-    UInt8,
-    Int16,
-    UInt16,
-    Int32,
-    UInt32,
-    Int64,
-    UInt64,
-    Float32,
-    Float64,
-}
-
-impl Dtype {
-    /// The bytes of a sample.
-    #[must_use]
-    pub const fn size(self) -> usize {
-        [1, 1, 2, 2, 4, 4, 8, 8, 4, 8][self as usize]
-    }
-
-    /// NumPy's name: `int8`, `float32`, ...
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"][self as usize]
-    }
-
-    pub(crate) const fn is_integer(self) -> bool {
-        !matches!(self, Self::Float32 | Self::Float64)
-    }
-}
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}

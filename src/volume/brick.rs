@@ -4,6 +4,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use super::dims::{Dims, Layout, Region};
+use super::dtype::Dtype;
 
 /// How the samples of one brick are obtained. The three kinds differ in what reading them costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,22 +99,22 @@ impl StoredLength {
 /// One sample as bytes, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
-    bytes: [u8; 8],
+    bytes: [u8; Dtype::MAX_SIZE],
     size: u8,
 }
 
 impl Element {
-    /// Creates a sample of up to 8 bytes; further bytes are ignored.
+    /// Creates a sample of up to [`Dtype::MAX_SIZE`] bytes; further bytes are ignored.
     pub(crate) fn new(sample: &[u8]) -> Self {
-        let size = sample.len().min(8);
-        let mut bytes = [0; 8];
+        let size = sample.len().min(Dtype::MAX_SIZE);
+        let mut bytes = [0; Dtype::MAX_SIZE];
         bytes[..size].copy_from_slice(&sample[..size]);
         Self { bytes, size: size as u8 }
     }
 
     /// Returns the zero of a type of `size` bytes (all bits are zero for every type).
     pub(crate) fn zero(size: usize) -> Self {
-        Self { bytes: [0; 8], size: size.min(8) as u8 }
+        Self { bytes: [0; Dtype::MAX_SIZE], size: size.min(Dtype::MAX_SIZE) as u8 }
     }
 
     /// Returns the sample's bytes, little-endian.
@@ -170,6 +171,9 @@ mod brick_tests {
         assert_eq!(out, [1, 2, 1, 2, 1, 2]);
         Element::zero(2).fill(&mut out);
         assert_eq!(out, [0; 6]);
+        let (sample, mut out) = ((0..16).collect::<Vec<u8>>(), [9; 32]);
+        Element::new(&sample).fill(&mut out);
+        assert_eq!(out[..], [&sample[..], &sample].concat());
     }
 }
 

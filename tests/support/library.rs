@@ -18,6 +18,25 @@ pub mod vds_dataset;
 pub use data::*;
 pub use run::*;
 
+use crate::volume::Dtype;
+
+/// All types of samples.
+pub const DTYPES: [Dtype; 13] = [
+    Dtype::Int8,
+    Dtype::UInt8,
+    Dtype::Int16,
+    Dtype::UInt16,
+    Dtype::Int32,
+    Dtype::UInt32,
+    Dtype::Int64,
+    Dtype::UInt64,
+    Dtype::Float32,
+    Dtype::Float64,
+    Dtype::Float16,
+    Dtype::Complex64,
+    Dtype::Complex128,
+];
+
 /// The naive model of the data path, and a check of lookups.
 pub mod naive {
     use crate::format::Array;

@@ -45,6 +45,7 @@ struct MixedArray {
     bytes_read: AtomicU64,
 }
 
+/// The bytes of a sample where a test says nothing else.
 const SIZE: usize = 2;
 
 impl MixedArray {
@@ -58,19 +59,29 @@ impl MixedArray {
 
     fn stored_brick_bytes(&self) -> usize {
         let most = (0..self.info.grid.total()).map(|k| self.held(&self.info.grid.count().index_of(k)).samples());
-        most.max().unwrap_or(0) as usize * SIZE
+        most.max().unwrap_or(0) as usize * self.size()
+    }
+
+    fn size(&self) -> usize {
+        self.info.dtype.size()
     }
 
     /// The sample at an index: a hash of the index, or the brick's number in a constant brick.
-    fn sample(&self, index: &Dims) -> u16 {
+    fn sample(&self, index: &Dims) -> Element {
         let grid = &self.info.grid;
         let brick = Dims::from_fn(index.len(), |a| grid.brick_of(a, index[a]));
         let k = grid.count().linear_of(&brick);
-        if !self.all_coded && k.is_multiple_of(3) {
+        self.element(if !self.all_coded && k.is_multiple_of(3) {
             k as u16
         } else {
             (self.info.shape().linear_of(index) as u16).wrapping_mul(40503)
-        }
+        })
+    }
+
+    /// A sample of which all bytes tell it from others.
+    fn element(&self, number: u16) -> Element {
+        let bytes = (0..8).flat_map(|n| number.wrapping_add(0x3107u16.wrapping_mul(n)).to_le_bytes());
+        Element::new(&bytes.take(self.size()).collect::<Vec<u8>>())
     }
 
     fn all_coded(mut self) -> Self {
@@ -80,8 +91,12 @@ impl MixedArray {
     }
 
     fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
+        Self::of(Dtype::UInt16, shape, origin, step, margin)
+    }
+
+    fn of(dtype: Dtype, shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
         let (shape, step) = (Dims::from_slice(shape).unwrap(), Dims::from_slice(step).unwrap());
-        let info = ArrayInfo::new(Dtype::UInt16, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
+        let info = ArrayInfo::new(dtype, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
         let mut mixed = Self {
             info,
             all_coded: false,
@@ -108,8 +123,8 @@ impl MixedArray {
                 .flat_map(|n| {
                     let within = held.shape.index_of(n);
                     let index = Dims::from_fn(within.len(), |a| held.start[a] + within[a]);
-                    let bytes = self.sample(&index).to_le_bytes();
-                    if self.all_coded || k % 3 == 2 { bytes.map(|b| !b) } else { bytes }
+                    let flipped = if self.all_coded || k % 3 == 2 { 0xff } else { 0 };
+                    self.sample(&index).bytes().iter().map(|byte| byte ^ flipped).collect::<Vec<u8>>()
                 })
                 .collect();
             brick.resize(room, 0);
@@ -119,13 +134,13 @@ impl MixedArray {
 
     fn whole(&self) -> Vec<u8> {
         let shape = self.info.shape();
-        (0..shape.product().unwrap()).flat_map(|n| self.sample(&shape.index_of(n)).to_le_bytes()).collect()
+        (0..shape.product().unwrap()).flat_map(|n| self.sample(&shape.index_of(n)).bytes().to_vec()).collect()
     }
 
     /// All samples with `axis` first, the others in their order.
     fn whole_by(&self, axis: usize) -> Vec<u8> {
         let (whole, shape) = (self.whole(), self.info.shape());
-        let (count, inner) = (shape[axis] as usize, shape.strides(SIZE as u64)[axis] as usize);
+        let (count, inner) = (shape[axis] as usize, shape.strides(self.size() as u64)[axis] as usize);
         let outer = whole.len() / (count * inner);
         let slices = (0..count).flat_map(|n| (0..outer).map(move |o| (o * count + n) * inner));
         slices.flat_map(|at| &whole[at..at + inner]).copied().collect()
@@ -169,11 +184,11 @@ impl Array for MixedArray {
             return Err(FormatError::Damaged("on purpose".into()));
         }
         let held = self.held(at);
-        let layout = Layout { held, first: 0, strides: held.shape.strides(SIZE as u64) };
+        let layout = Layout { held, first: 0, strides: held.shape.strides(self.size() as u64) };
         let (object, room) = ("object".into(), self.stored_brick_bytes());
         let offset = k * room as u64;
         Ok(match if self.all_coded { 2 } else { k % 3 } {
-            0 => Brick::Constant(Element::new(&(k as u16).to_le_bytes())),
+            0 => Brick::Constant(self.element(k as u16)),
             1 => Brick::Plain(Plain { object, offset, layout }),
             _ => Brick::Coded(Coded {
                 object,
@@ -252,7 +267,7 @@ fn read_permuted(
     file: Option<&Readers>,
 ) -> Result<Vec<u8>, ReadError> {
     let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
-    let bytes = (samples.end - samples.start) as usize * SIZE;
+    let bytes = (samples.end - samples.start) as usize * array.size();
     let from_file = file.map(|file| file.record(&samples, false, array.page_cached));
     read_selections(reader, Arc::clone(array) as _, selections, from_file, bytes)
 }
@@ -276,8 +291,13 @@ fn read(reader: &Arc<Reader>, array: &Arc<MixedArray>, samples: Range<u64>) -> R
 }
 
 fn read_box(reader: &Arc<Reader>, array: &Arc<MixedArray>, region: Region) -> Result<Vec<u8>, ReadError> {
-    let bytes = region.samples() as usize * SIZE;
-    read_selections(reader, Arc::clone(array) as _, vec![Selection::new(&region, 0, SIZE)], None, bytes)
+    let bytes = region.samples() as usize * array.size();
+    read_selections(reader, Arc::clone(array) as _, vec![Selection::new(&region, 0, array.size())], None, bytes)
+}
+
+/// Types of short and of the longest samples.
+fn dtypes() -> impl Strategy<Value = Dtype> {
+    prop::sample::select(vec![Dtype::UInt16, Dtype::Complex64, Dtype::Complex128])
 }
 
 proptest! {
@@ -285,19 +305,20 @@ proptest! {
 
     #[test]
     fn every_range_equals_the_model(
+        dtype in dtypes(),
         dims in prop::collection::vec((1u64..14, 1u64..7), 1..5), origin in -5i64..6, margin in 0u64..3,
         slow in any::<bool>(), cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
         ranges in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 1..8),
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = MixedArray::new(&shape, origin, &step, margin);
+        let (mut array, size) = (MixedArray::of(dtype, &shape, origin, &step, margin), dtype.size());
         array.slow = slow;
         let (whole, reader, array) = (array.whole(), reader(cache), Arc::new(array));
-        let n = (whole.len() / SIZE) as f64;
+        let n = (whole.len() / size) as f64;
         for (a, b) in ranges {
             let range = (n * a.min(b)) as u64..(n * a.max(b)).ceil() as u64;
-            let expected = &whole[range.start as usize * SIZE..range.end as usize * SIZE];
+            let expected = &whole[range.start as usize * size..range.end as usize * size];
             prop_assert_eq!(read(&reader, &array, range).unwrap(), expected);
         }
     }
@@ -308,19 +329,20 @@ proptest! {
 
     #[test]
     fn every_box_equals_the_model(
+        dtype in dtypes(),
         dims in prop::collection::vec((1u64..14, 1u64..7, 0.0f64..1.0, 0.0f64..1.0), 1..5), origin in -5i64..6,
         margin in 0u64..3, cache in prop::sample::select(vec![0usize, 700]),
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let array = MixedArray::new(&shape, origin, &step, margin);
+        let array = MixedArray::of(dtype, &shape, origin, &step, margin);
         let edge = |a: usize, part: f64| (shape[a] as f64 * part) as u64;
         let start = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.min(dims[a].3)));
         let extent = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.max(dims[a].3)) - start[a]);
         let region = Region { start, shape: extent };
         let expected: Vec<u8> = (0..region.samples())
             .map(|n| extent.index_of(n))
-            .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |a| start[a] + at[a])).to_le_bytes())
+            .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |a| start[a] + at[a])).bytes().to_vec())
             .collect();
         let (reader, array) = (reader(cache), Arc::new(array));
         for _ in 0..2 {
@@ -415,6 +437,7 @@ proptest! {
 
     #[test]
     fn every_list_of_selections_equals_the_model(
+        dtype in dtypes(),
         dims in prop::collection::vec((1u64..20, 1u64..9), 1..5), origin in -5i64..6, margin in 0u64..3,
         slow in any::<bool>(), all_coded in any::<bool>(), cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
         lists in prop::collection::vec(
@@ -427,8 +450,8 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let axes = shape.len();
-        let mut array = MixedArray::new(&shape, origin, &step, margin);
+        let (axes, size) = (shape.len(), dtype.size());
+        let mut array = MixedArray::of(dtype, &shape, origin, &step, margin);
         array.slow = slow;
         let array = Arc::new(if all_coded { array.all_coded() } else { array });
         let reader = reader(cache);
@@ -440,21 +463,21 @@ proptest! {
                 let count = Dims::from_fn(axes, |a| ((shape[a] - start[a]).div_ceil(step[a]) as f64 * parts[a].1).ceil() as u64);
                 // with gaps between rows, and maybe in the reverse order of axes
                 let room = Dims::from_fn(axes, |a| count[a] + parts[a].3);
-                let back = Dims::from_fn(axes, |a| room[axes - 1 - a]).strides(SIZE as u64);
-                let strides = if reversed { Dims::from_fn(axes, |a| back[axes - 1 - a]) } else { room.strides(SIZE as u64) };
+                let back = Dims::from_fn(axes, |a| room[axes - 1 - a]).strides(size as u64);
+                let strides = if reversed { Dims::from_fn(axes, |a| back[axes - 1 - a]) } else { room.strides(size as u64) };
                 selections.push(Selection { start, shape: count, step, offset: at + gap, strides });
                 // all begin at the same place, or one after the other
-                at += if overlap { 0 } else { gap + room.product().unwrap() as usize * SIZE };
+                at += if overlap { 0 } else { gap + room.product().unwrap() as usize * size };
             }
-            let end = |s: &Selection| s.offset + (0..axes).map(|a| (s.shape[a] - 1) * s.strides[a]).sum::<u64>() as usize + SIZE;
+            let end = |s: &Selection| s.offset + (0..axes).map(|a| (s.shape[a] - 1) * s.strides[a]).sum::<u64>() as usize + size;
             let bytes = selections.iter().map(end).max().unwrap_or(0);
             let mut possible: Vec<Vec<u8>> = vec![Vec::new(); bytes];
             for s in &selections {
                 for n in 0..s.samples() {
                     let within = s.shape.index_of(n);
-                    let sample = array.sample(&Dims::from_fn(axes, |a| s.start[a] + within[a] * s.step[a])).to_le_bytes();
+                    let sample = array.sample(&Dims::from_fn(axes, |a| s.start[a] + within[a] * s.step[a]));
                     let to = s.offset + (0..axes).map(|a| within[a] * s.strides[a]).sum::<u64>() as usize;
-                    sample.iter().enumerate().for_each(|(n, byte)| possible[to + n].push(*byte));
+                    sample.bytes().iter().enumerate().for_each(|(n, byte)| possible[to + n].push(*byte));
                 }
             }
             let got = if lent {
@@ -485,7 +508,7 @@ fn a_brick_is_decoded_once_for_all_selections_of_a_read() {
         .collect();
     let expected: Vec<u8> = (0..256)
         .flat_map(|n| (0..16).map(move |x| Dims::from([n % 16, n / 16, x])))
-        .flat_map(|at| array.sample(&at).to_le_bytes())
+        .flat_map(|at| array.sample(&at).bytes().to_vec())
         .collect();
     assert_eq!(read_into(&reader, &array, traces, 16 * 16 * 16 * SIZE), expected);
     assert_eq!(counters.bricks_decoded.get(), 8);
@@ -528,6 +551,7 @@ proptest! {
 
     #[test]
     fn every_range_of_every_permutation_equals_the_model(
+        dtype in dtypes(),
         dims in prop::collection::vec((1u64..14, 1u64..7), 1..5), origin in -5i64..6, margin in 0u64..3,
         slow in any::<bool>(), all_coded in any::<bool>(), scanned in any::<bool>(), page_cached in any::<bool>(),
         cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
@@ -535,7 +559,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = MixedArray::new(&shape, origin, &step, margin);
+        let (mut array, size) = (MixedArray::of(dtype, &shape, origin, &step, margin), dtype.size());
         if all_coded {
             array = array.all_coded();
         }
@@ -549,9 +573,9 @@ proptest! {
         // all permutations share the cache
         for (axis, a, b) in ranges {
             let axis = axis % shape.len();
-            let n = (wholes[axis].len() / 2) as f64;
+            let n = (wholes[axis].len() / size) as f64;
             let range = (n * a.min(b)) as u64..(n * a.max(b)).ceil() as u64;
-            let expected = &wholes[axis][range.start as usize * 2..range.end as usize * 2];
+            let expected = &wholes[axis][range.start as usize * size..range.end as usize * size];
             let got = read_permuted(&reader, &array, by(axis), range, scanned.then_some(&files[axis])).unwrap();
             prop_assert_eq!(got, expected);
         }
@@ -572,7 +596,7 @@ fn a_bad_brick_is_named_by_its_index_in_the_array() {
 
 const NUMBERS: [u64; 3] = [7, 11, 300];
 
-/// An array whose samples are their own numbers, in bricks that lie in the file in reverse order.
+/// An array whose samples are their own numbers, repeated in each 4 bytes, in bricks that lie in the file in reverse order.
 struct Numbers {
     info: ArrayInfo,
     brick: Dims,
@@ -581,9 +605,9 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn new(brick: [u64; 3]) -> Self {
+    fn new(dtype: Dtype, brick: [u64; 3]) -> Self {
         let (shape, brick) = (Dims::from(NUMBERS), Dims::from(brick));
-        let info = ArrayInfo::new(Dtype::UInt32, BrickGrid::aligned(shape, brick), brick);
+        let info = ArrayInfo::new(dtype, BrickGrid::aligned(shape, brick), brick);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         for number in (0..info.grid.total()).rev() {
             let at = info.grid.count().index_of(number);
@@ -592,7 +616,7 @@ impl Numbers {
                 let index = Dims::from_fn(3, |a| at[a] * brick[a] + within[a]);
                 let inside = (0..3).all(|a| index[a] < shape[a]);
                 let sample = if inside { shape.linear_of(&index) as u32 } else { u32::MAX };
-                file.write_all(&sample.to_le_bytes()).unwrap();
+                file.write_all(&sample.to_le_bytes().repeat(dtype.size() / 4)).unwrap();
             }
         }
         file.flush().unwrap();
@@ -613,8 +637,10 @@ impl Array for Numbers {
     fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let before = self.info.grid.total() - 1 - self.info.grid.count().linear_of(at);
         let start = Dims::from_fn(3, |a| at[a] * self.brick[a]);
-        let layout = Layout::c_order(start, self.brick, self.info.shape(), 4);
-        Ok(Brick::Plain(Plain { object: WHOLE.into(), offset: before * self.brick.product().unwrap() * 4, layout }))
+        let size = self.info.dtype.size();
+        let layout = Layout::c_order(start, self.brick, self.info.shape(), size);
+        let offset = before * self.brick.product().unwrap() * size as u64;
+        Ok(Brick::Plain(Plain { object: WHOLE.into(), offset, layout }))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {
@@ -624,21 +650,23 @@ impl Array for Numbers {
 
 fn read_numbers(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: Range<u64>) -> Option<Vec<u8>> {
     let selections = Selection::from_range(array.info(), &AxisPermutation::IDENTITY, samples.clone(), 0).collect();
-    read_selections(reader, Arc::clone(array) as _, selections, None, (samples.end - samples.start) as usize * 4).ok()
+    let bytes = (samples.end - samples.start) as usize * array.info.dtype.size();
+    read_selections(reader, Arc::clone(array) as _, selections, None, bytes).ok()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn all_read_paths_from_a_file_return_the_same_samples(
-        // rows of 256 bytes, of 200, of 32, and of 1200
+        dtype in prop::sample::select(vec![Dtype::UInt32, Dtype::Complex128]),
+        // rows of 256 bytes, of 200, of 32, and of 1200, or of four times as many
         brick in prop::sample::select(vec![[4u64, 4, 64], [2, 3, 50], [3, 5, 8], [1, 1, 300]]),
         cuts in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 12),
     ) {
-        let (reader, array, all) = (reader(0), Arc::new(Numbers::new(brick)), NUMBERS.iter().product::<u64>());
+        let (reader, array, all) = (reader(0), Arc::new(Numbers::new(dtype, brick)), NUMBERS.iter().product::<u64>());
         for (a, b) in cuts {
             let range = (a.min(b) * all as f64) as u64..(a.max(b) * all as f64) as u64;
-            let expected: Vec<u8> = range.clone().flat_map(|n| (n as u32).to_le_bytes()).collect();
+            let expected: Vec<u8> = range.clone().flat_map(|n| (n as u32).to_le_bytes().repeat(dtype.size() / 4)).collect();
             prop_assert_eq!(read_numbers(&reader, &array, range), Some(expected));
             // the file is mapped once it was read at different times
             thread::sleep(Duration::from_millis(2));
@@ -687,6 +715,7 @@ proptest! {
 
     #[test]
     fn readers_at_once_get_the_right_bytes_however_small_the_cache(
+        dtype in dtypes(),
         dims in prop::collection::vec((1u64..40, 1u64..16), 1..5), origin in -5i64..6, margin in 0u64..3,
         all_coded in any::<bool>(), slow in any::<bool>(), page_cached in any::<bool>(),
         cache in prop::sample::select(vec![0usize, 500, 2000, 8000, 40_000]),
@@ -711,7 +740,7 @@ proptest! {
             })
             .collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = MixedArray::new(&shape, origin, &step, margin);
+        let (mut array, size) = (MixedArray::of(dtype, &shape, origin, &step, margin), dtype.size());
         (array.slow, array.page_cached) = (slow, page_cached);
         let array = Arc::new(if all_coded { array.all_coded() } else { array });
         let (whole, reader) = (array.whole(), reader_with(cache, &Arc::default()));
@@ -725,7 +754,7 @@ proptest! {
                     // at most a hundred requests for each pass
                     let window = window.max(samples / 100);
                     for range in requests(order, samples, plane, window, from) {
-                        let expected = &whole[2 * range.start as usize..2 * range.end as usize];
+                        let expected = &whole[size * range.start as usize..size * range.end as usize];
                         let got = read_with(reader, array, range.clone(), Some(&file)).unwrap();
                         assert!(got == expected, "{range:?}");
                     }

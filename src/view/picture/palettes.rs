@@ -130,8 +130,12 @@ impl Values {
             (Dtype::Int8 | Dtype::UInt8, _) => even(-32767.0, 32767.0),
             (Dtype::Int16, _) => even(-32767.0, 32767.0),
             (Dtype::UInt16, _) => even(0.0, 65534.0),
-            (Dtype::Float32 | Dtype::Float64, Some((low, high)))
-                if low.is_finite() && high.is_finite() && low < high && (low > 0.0 || high < 0.0) =>
+            (dtype, Some((low, high)))
+                if !dtype.is_integer()
+                    && low.is_finite()
+                    && high.is_finite()
+                    && low < high
+                    && (low > 0.0 || high < 0.0) =>
             {
                 even(low, high)
             }
@@ -143,16 +147,11 @@ impl Values {
     }
 
     pub(crate) fn key(&self, sample: &[u8]) -> u16 {
-        let mut wide = [0; 8];
-        wide[..sample.len()].copy_from_slice(sample);
-        let (bits, unused) = (u64::from_le_bytes(wide), 64 - 8 * sample.len());
-        let number = match self.dtype {
-            _ if self.key == Key::Label => return of_label(bits).into(),
-            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => ((bits << unused) as i64 >> unused) as f64,
-            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => bits as f64,
-            Dtype::Float32 => f32::from_bits(bits as u32).into(),
-            Dtype::Float64 => f64::from_bits(bits),
-        };
+        if self.key == Key::Label {
+            let bits = sample.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+            return of_label(bits).into();
+        }
+        let number = self.dtype.number(sample);
         if number.is_nan() || self.no_value == Some(number) {
             return 0;
         }
@@ -352,6 +351,11 @@ mod tests {
         check(&info(Dtype::UInt64), [0, 1, 1 << 40, u64::MAX].map(|v| v.to_le_bytes().to_vec()).to_vec());
         let floats = [f32::NEG_INFINITY, -1e30, -1.0, -1e-30, 0.0, 1e-30, 1.0, 2.0, f32::INFINITY];
         check(&info(Dtype::Float32), floats.map(|v| v.to_le_bytes().to_vec()).to_vec());
+        let halves = [0xfc00, 0xbc00, 0x8001, 0, 1, 0x3c00, 0x4000, 0x7c00u16];
+        check(&info(Dtype::Float16), halves.map(|bits| bits.to_le_bytes().to_vec()).to_vec());
+        let complex = |part: fn(f64) -> Vec<u8>| [0.0, 1e-30, -1.0, 2.0, f64::INFINITY].map(part).to_vec();
+        check(&info(Dtype::Complex64), complex(|x| [x as f32, 0.0].into_iter().flat_map(f32::to_le_bytes).collect()));
+        check(&info(Dtype::Complex128), complex(|x| [0.0, x].into_iter().flat_map(f64::to_le_bytes).collect()));
         let mut offset = info(Dtype::Float32);
         offset.value_range = Some((3000.0, 3010.0));
         check(&offset, (0..=100).map(|n| (3000.0 + n as f32 / 10.0).to_le_bytes().to_vec()).collect());

@@ -3,7 +3,7 @@
 use super::palettes::of_label;
 use super::plane::{Rectangle, Subject};
 use super::png::PixelFormat;
-use crate::volume::{ArrayInfo, Dtype, Scaling};
+use crate::volume::{ArrayInfo, Dtype, OfNumbers, Scaling};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pixels {
@@ -56,7 +56,7 @@ impl Pixels {
     pub(crate) fn paint(&self, samples: &[u8], rectangle: &Rectangle, columns: u64, filters: bool, out: &mut [u8]) {
         let to = Rows { rectangle, columns: columns as usize, filters, out };
         match (self.shade, self.format()) {
-            (Shade::Grey(grey), _) => paint_grey(self.dtype, samples, to, &grey),
+            (Shade::Grey(grey), _) => self.dtype.with_numbers(Greys { samples, to, grey }),
             (Shade::Label, _) => paint_labels(self.dtype, samples, to),
             (Shade::Stored, PixelFormat::Rgb8) => to.paint(samples, |rgb: [u8; 3]| rgb),
             (Shade::Stored, PixelFormat::Grey16) => to.paint(samples, |[low, high]| [high, low]),
@@ -93,29 +93,28 @@ impl Grey {
     }
 }
 
-/// Returns the range of samples of which nothing else is known: all that an integer can be, and 0 to 1 for floats.
+/// Greys of samples, and where they go.
+struct Greys<'a> {
+    samples: &'a [u8],
+    to: Rows<'a>,
+    grey: Grey,
+}
+
+impl OfNumbers for Greys<'_> {
+    type Output = ();
+
+    fn of<const N: usize>(self, number: impl Fn([u8; N]) -> f64) {
+        self.to.paint(self.samples, |sample| [self.grey.of_sample(number(sample))]);
+    }
+}
+
+/// Returns the range of samples of which nothing else is known: all that an integer can be, and 0 to 1 for others.
 fn range_of(dtype: Dtype) -> [f64; 2] {
     let numbers = 2f64.powi(8 * dtype.size() as i32);
     match dtype {
         Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => [-numbers / 2.0, numbers / 2.0 - 1.0],
         Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => [0.0, numbers - 1.0],
-        Dtype::Float32 | Dtype::Float64 => [0.0, 1.0],
-    }
-}
-
-fn paint_grey(dtype: Dtype, samples: &[u8], to: Rows<'_>, grey: &Grey) {
-    let of = |sample: f64| [grey.of_sample(sample)];
-    match dtype {
-        Dtype::Int8 => to.paint(samples, |b: [u8; 1]| of(i8::from_le_bytes(b).into())),
-        Dtype::UInt8 => to.paint(samples, |b: [u8; 1]| of(b[0].into())),
-        Dtype::Int16 => to.paint(samples, |b| of(i16::from_le_bytes(b).into())),
-        Dtype::UInt16 => to.paint(samples, |b| of(u16::from_le_bytes(b).into())),
-        Dtype::Int32 => to.paint(samples, |b| of(i32::from_le_bytes(b).into())),
-        Dtype::UInt32 => to.paint(samples, |b| of(u32::from_le_bytes(b).into())),
-        Dtype::Int64 => to.paint(samples, |b| of(i64::from_le_bytes(b) as f64)),
-        Dtype::UInt64 => to.paint(samples, |b| of(u64::from_le_bytes(b) as f64)),
-        Dtype::Float32 => to.paint(samples, |b| of(f32::from_le_bytes(b).into())),
-        Dtype::Float64 => to.paint(samples, |b| of(f64::from_le_bytes(b))),
+        Dtype::Float16 | Dtype::Float32 | Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => [0.0, 1.0],
     }
 }
 
@@ -187,6 +186,18 @@ mod tests {
         assert_eq!(paint(&info, &PLAIN, &samples), [0, 0, 0, 0, 255, 0, 255, 0]);
         info.value_range = Some((0.25, 0.25));
         assert_eq!(paint(&info, &PLAIN, &samples)[..5], [0; 5]);
+    }
+
+    #[test]
+    fn greys_of_complex_samples_are_those_of_their_magnitudes() {
+        let complex = floats(&[0.3, 0.4, -0.6, -0.8, 0.0, 0.0, 3.0, 4.0, f32::NAN, 0.0]);
+        assert_eq!(paint(zeros(&[4, 5, 6], Dtype::Complex64).info(), &PLAIN, &complex), [128, 255, 0, 255, 0]);
+        let mut info = zeros(&[4, 5, 6], Dtype::Complex128).info().clone();
+        info.value_range = Some((0.0, 10.0));
+        let complex: Vec<u8> = [3.0f64, -4.0, 1e300, 1e300].into_iter().flat_map(f64::to_le_bytes).collect();
+        assert_eq!(paint(&info, &PLAIN, &complex), [128, 255]);
+        let halves = [0, 0x38, 0, 0x3c, 0, 0xbc, 0, 0x7e];
+        assert_eq!(paint(zeros(&[4, 5, 6], Dtype::Float16).info(), &PLAIN, &halves), [128, 255, 0, 0]);
     }
 
     #[test]

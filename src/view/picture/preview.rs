@@ -536,6 +536,22 @@ mod tests {
     }
 
     #[test]
+    fn complex_samples_are_shown_by_their_magnitude() {
+        let part = |at: &[u64]| (at[1] + at[2]) as f32;
+        let pictures = [Dtype::Float32, Dtype::Complex64, Dtype::Complex128].map(|dtype| {
+            let file = preview(&[3, 300, 500], dtype, &PLAIN);
+            let sample = |at: &[u64]| match dtype {
+                Dtype::Float32 => part(at).to_le_bytes().to_vec(),
+                Dtype::Complex64 => [0.6 * part(at), -0.8 * part(at)].map(f32::to_le_bytes).concat(),
+                _ => [0.0, f64::from(part(at))].map(f64::to_le_bytes).concat(),
+            };
+            decode(&read(&file, 0..file.len(), &sample).0).pixels
+        });
+        assert!(pictures[2] == pictures[0]);
+        assert!(pictures[1].iter().zip(&pictures[0]).all(|(one, other)| one.abs_diff(*other) < 3));
+    }
+
+    #[test]
     fn colours_are_shown_as_colours() {
         let rgb = Subject { components: 3, ..PLAIN };
         for dtype in [Dtype::UInt8, Dtype::UInt16] {

@@ -75,6 +75,9 @@ impl Survey {
     pub(crate) fn of_box(layer: LayerRef<'_>, lod: usize, region: Region) -> Result<Self, String> {
         let array = Arc::clone(layer.levels().get(lod).ok_or("it has no such level")?);
         let info = array.info();
+        if info.dtype.is_complex() {
+            return Err("SEG-Y has no complex samples; raw, npy, tif and csv files do".into());
+        }
         let inline_first = is_inline_first(&info.axes).ok_or_else(|| {
             let names: Vec<_> = info.axes.iter().map(|axis| axis.name.as_str()).collect();
             format!("it is no 3D survey with the samples of a trace side by side: its axes are {}", names.join(", "))

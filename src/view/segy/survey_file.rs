@@ -204,7 +204,7 @@ mod tests {
     use crate::format::Layer;
     use crate::view::json;
     use crate::view::segments::ArrayFile;
-    use crate::volume::{Affine, Axis, DatasetInfo, Dims, Dtype, Geometry, NativeJson, Scaling};
+    use crate::volume::{Affine, Axis, DatasetInfo, Dims, Dtype, Geometry, NativeJson, Scaling, half};
 
     fn sample_axis(count: u64, first: f64, step: f64, kind: &'static str, factor: f64) -> Result<SampleAxis, String> {
         let axis = Axis { name: "sample".into(), unit: None, first, step, count, spatial: true };
@@ -509,7 +509,14 @@ mod tests {
     }
 
     fn dtype() -> impl Strategy<Value = Dtype> {
-        prop::sample::select(vec![Dtype::Int8, Dtype::UInt16, Dtype::Float32, Dtype::Float64, Dtype::Int32])
+        prop::sample::select(vec![
+            Dtype::Int8,
+            Dtype::UInt16,
+            Dtype::Float16,
+            Dtype::Float32,
+            Dtype::Float64,
+            Dtype::Int32,
+        ])
     }
 
     proptest! {
@@ -556,6 +563,10 @@ mod tests {
     fn values(open: &OpenDataset, dtype: Dtype, scaling: Option<Scaling>) -> Vec<u32> {
         let array = &layer(open, 0).levels()[0];
         let mut file = ArrayFile::new(Vec::new(), array);
+        if dtype == Dtype::Float16 {
+            let (stored, _) = read_known(&Content::Array(file.clone()), 0..file.len());
+            return stored.as_chunks().0.iter().map(|value| half(*value).to_bits()).collect();
+        }
         if dtype != Dtype::Float32 {
             file = file.float32(scaling.unwrap_or(Scaling { is_code: false, ..Scaling::of_codes(1.0, 0.0) }));
         }

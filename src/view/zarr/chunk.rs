@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use crate::format::Array;
 use crate::view::hash_of;
 use crate::view::segments::{ComputedFile, NextSegment, Samples, Segment};
-use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Element, Region};
+use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Element, Region, half};
 
 /// The file of a chunk. It has the full size of a chunk also where the array ends within it.
 pub(crate) struct ChunkFile {
@@ -113,23 +113,26 @@ impl ChunkGrid {
     }
 }
 
+const USUAL_NAN_OF_16_BITS: u64 = 0x7e00;
+
 /// Returns the JSON form of a sample (Zarr v3, section "fill value"); `None` for a NaN that is not the usual one.
 pub(crate) fn number(dtype: Dtype, sample: &Element) -> Option<Value> {
-    let mut bytes = [0; 8];
-    bytes[..sample.bytes().len()].copy_from_slice(sample.bytes());
-    let (bits, unused) = (u64::from_le_bytes(bytes), 64 - 8 * dtype.size());
+    let bits = sample.bytes().iter().rev().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
+    let (bits, upper, unused) = (bits as u64, (bits >> 64) as u64, 64u32.saturating_sub(8 * dtype.size() as u32));
+    let single = |bits: u64| {
+        let value = f32::from_bits(bits as u32);
+        float(value.into(), value.to_bits() == f32::NAN.to_bits())
+    };
+    let double = |bits: u64| float(f64::from_bits(bits), bits == f64::NAN.to_bits());
     Some(match dtype {
         // the sign of the sample becomes that of the wide number
         Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => ((bits << unused) as i64 >> unused).into(),
         Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => bits.into(),
-        Dtype::Float32 => {
-            let value = f32::from_bits(bits as u32);
-            return float(value.into(), value.to_bits() == f32::NAN.to_bits());
-        }
-        Dtype::Float64 => {
-            let value = f64::from_bits(bits);
-            return float(value, value.to_bits() == f64::NAN.to_bits());
-        }
+        Dtype::Float16 => float(half((bits as u16).to_le_bytes()).into(), bits == USUAL_NAN_OF_16_BITS)?,
+        Dtype::Float32 => single(bits)?,
+        Dtype::Float64 => double(bits)?,
+        Dtype::Complex64 => [single(bits)?, single(bits >> 32)?].into_iter().collect(),
+        Dtype::Complex128 => [double(bits)?, double(upper)?].into_iter().collect(),
     })
 }
 
@@ -305,6 +308,15 @@ mod fill_tests {
         assert_eq!(float(-999.25), Some(json!(-999.25)));
         assert_eq!((float(f32::NAN), float(f32::INFINITY)), (Some(json!("NaN")), Some(json!("Infinity"))));
         assert_eq!(float(f32::from_bits(0x7fc0_0001)), None);
+        let half = |bits: u16| of(Dtype::Float16, &bits.to_le_bytes());
+        assert_eq!([0xc000, 0x7e00, 0xfc00].map(half), [json!(-2.0), json!("NaN"), json!("-Infinity")].map(Some));
+        assert_eq!([0x7e01, 0xfe00].map(half), [None, None]);
+        let parts = [1.5f32, -0.0].map(f32::to_le_bytes).concat();
+        assert_eq!(of(Dtype::Complex64, &parts).unwrap().to_string(), "[1.5,-0.0]");
+        let parts = [f64::NAN, f64::NEG_INFINITY].map(f64::to_le_bytes).concat();
+        assert_eq!(of(Dtype::Complex128, &parts), Some(json!(["NaN", "-Infinity"])));
+        let parts = [0, u64::MAX].map(u64::to_le_bytes).concat();
+        assert_eq!(of(Dtype::Complex128, &parts), None);
         // what is written reads back to the same float32
         for value in [1e30f32, f32::MIN_POSITIVE, -0.1, -0.0] {
             let read = float(value).unwrap().as_f64().unwrap() as f32;
