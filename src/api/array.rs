@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Reads of more bytes are not taken for steps of somebody who reads in order.
 const LARGE: u64 = 8 << 20;
 
-/// The type of a sample in memory.
+/// The type of a sample in memory. Rust has none for float16 and complex samples: [`Array::read_bytes_into`].
 pub trait Sample: FromBytes + IntoBytes + Copy + Send + Sync + private::Sealed + 'static {
     /// The stored type that it is.
     const DTYPE: Dtype;
@@ -216,6 +216,20 @@ impl Array {
         self.read_regions(&[region], out.as_mut_bytes())
     }
 
+    /// Reads a region as the bytes of its samples, which come in C order and are little-endian: the way to read float16
+    /// and complex samples, for which Rust has no type.
+    ///
+    /// # Errors
+    /// If the array does not have the region, if it cannot be read, or if `out` has another length.
+    pub fn read_bytes_into(&self, region: impl IntoRegion, out: &mut [u8]) -> Result<(), ReadError> {
+        let (region, _) = self.region(region)?;
+        let bytes = region.samples() * self.facts.dtype.size() as u64;
+        if out.len() as u64 != bytes {
+            return Err(ReadError::Memory(format!("{bytes} bytes for {}", out.len())));
+        }
+        self.read_regions(&[region], out)
+    }
+
     /// Reads several regions at once: a brick that several of them touch is decoded once.
     ///
     /// # Errors
@@ -288,7 +302,7 @@ impl Array {
         if !data_path::are_disjoint(&selections, size) {
             return Err(ReadError::Memory("samples overlap".into()));
         }
-        self.read_bytes(selections, memory, goes_on)
+        self.read_to(selections, memory, goes_on)
     }
 
     fn check_dtype<T: Sample>(&self) -> Result<(), ReadError> {
@@ -315,10 +329,10 @@ impl Array {
             offset += region.samples() as usize * size;
             selection
         };
-        self.read_bytes(regions.iter().map(selection).collect(), memory, None)
+        self.read_to(regions.iter().map(selection).collect(), memory, None)
     }
 
-    fn read_bytes(
+    fn read_to(
         &self,
         selections: Vec<data_path::Selection>,
         memory: &mut [u8],

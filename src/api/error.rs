@@ -85,8 +85,8 @@ pub enum ReadError {
     /// The array does not have the region.
     #[error("there is no {0}")]
     Region(String),
-    /// The samples are of another type.
-    #[error("the samples are {stored}, not {asked}")]
+    /// The samples are of another type, or of one that Rust does not have.
+    #[error("the samples are {stored}, not {asked}{}", if has_type(*stored) { "" } else { HOW_TO_READ })]
     Dtype {
         /// The type of the stored samples.
         stored: Dtype,
@@ -134,6 +134,13 @@ pub enum ReadError {
     Interrupted,
 }
 
+/// How samples are read for which Rust has no type.
+const HOW_TO_READ: &str = ", and Rust has no type for them: read them with read_bytes_into or read_selections";
+
+fn has_type(dtype: Dtype) -> bool {
+    !dtype.is_complex() && dtype != Dtype::Float16
+}
+
 impl ReadError {
     /// Describes the failure of a read. `held` is what the brick has.
     pub(super) fn new(array: String, error: array::ReadError, held: impl FnOnce() -> Option<Region>) -> Self {
@@ -165,6 +172,21 @@ impl ReadError {
             }
             // whatever it is now, it is not what was opened
             OpenError::Changed(_) | OpenError::Unsupported { .. } | OpenError::Damaged { .. } => Self::Changed(array),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_a_type_that_rust_does_not_have_is_told_how_to_read() {
+        let text = |stored| ReadError::Dtype { stored, asked: Dtype::Float32 }.to_string();
+        assert_eq!(text(Dtype::Int8), "the samples are int8, not float32");
+        for stored in [Dtype::Float16, Dtype::Complex64, Dtype::Complex128] {
+            assert!(text(stored).contains(&format!("{stored}, not float32, and")), "{}", text(stored));
+            assert!(text(stored).ends_with("read_bytes_into or read_selections"), "{}", text(stored));
         }
     }
 }

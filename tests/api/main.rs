@@ -117,6 +117,10 @@ fn regions_go_into_memory_of_the_caller() {
     let mut again = vec![0_f32; inline.len()];
     array.read_into((20, .., ..), &mut again).unwrap();
     assert!(inline == again && inline.iter().any(|sample| *sample != 0.0));
+    let mut bytes = vec![0; 4 * inline.len()];
+    array.read_bytes_into((20,), &mut bytes).unwrap();
+    assert!(bytes.chunks(4).eq(inline.iter().map(|sample| sample.to_le_bytes())));
+    assert!(matches!(array.read_bytes_into((20,), &mut bytes[1..]), Err(ReadError::Memory(_))));
     let patches: Vec<Vec<f32>> = array.read_many([(0..8, 0..8, 0..8), (4..12, 4..12, 4..12)]).unwrap();
     assert_eq!(patches[1], array.read::<f32>((4..12, 4..12, 4..12)).unwrap());
     assert!(array.read::<f32>((5..5,)).unwrap().is_empty());
