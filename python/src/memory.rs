@@ -17,6 +17,13 @@ pub fn empty<'py>(py: Python<'py>, shape: &[u64], dtype: &Bound<'py, PyAny>) -> 
     numpy(py)?.call_method1(pyo3::intern!(py, "empty"), (PyTuple::new(py, shape)?, dtype))
 }
 
+/// Fails if `out` has another shape than the region.
+fn check_shape(out: &[usize], region: Option<&[u64]>) -> PyResult<()> {
+    let text = |region| PyValueError::new_err(format!("out has the shape {out:?}, and the region {region:?}"));
+    let differs = |region: &&[u64]| !out.iter().map(|n| *n as u64).eq(region.iter().copied());
+    region.filter(differs).map_or(Ok(()), |region| Err(text(region)))
+}
+
 /// Memory to read to. The object that it belongs to cannot give it away while this exists.
 pub struct Target {
     start: *mut u8,
@@ -57,7 +64,24 @@ impl Target {
             Dtype::UInt64 => Self::typed::<u64>(array, dtype, shape),
             Dtype::Float32 => Self::typed::<f32>(array, dtype, shape),
             Dtype::Float64 => Self::typed::<f64>(array, dtype, shape),
+            Dtype::Float16 | Dtype::Complex64 | Dtype::Complex128 => Self::bytes(array, dtype, shape),
         }
+    }
+
+    /// Returns the memory of an array of a type that no buffer of `pyo3` has: as that of its bytes.
+    fn bytes(array: &Bound<'_, PyAny>, dtype: Dtype, shape: Option<&[u64]>) -> PyResult<Self> {
+        let py = array.py();
+        let expected = numpy(py)?.getattr(pyo3::intern!(py, "dtype"))?.call1((dtype.name(),))?;
+        let wrong = || PyTypeError::new_err(format!("out has to be an array of {dtype}, little-endian"));
+        // the same numbers in the other byte order are of another type
+        if !array.getattr(pyo3::intern!(py, "dtype")).and_then(|found| found.eq(expected)).unwrap_or(false) {
+            return Err(wrong());
+        }
+        check_shape(&array.getattr(pyo3::intern!(py, "shape"))?.extract::<Vec<usize>>()?, shape)?;
+        // the bytes of a sample are an axis of their own, whatever the strides of the others
+        let apart = array.get_item((py.Ellipsis(), py.None()))?.call_method1("view", ("uint8",))?;
+        let mut target = Self::typed::<u8>(&apart, dtype, None)?;
+        if target.strides.pop() == Some(1) { Ok(target) } else { Err(wrong()) }
     }
 
     fn typed<T: Element + Send + 'static>(
@@ -80,12 +104,7 @@ impl Target {
         if buffer.readonly() {
             return Err(PyValueError::new_err("out is read-only"));
         }
-        if let Some(shape) = shape
-            && !buffer.shape().iter().map(|n| *n as u64).eq(shape.iter().copied())
-        {
-            let text = format!("out has the shape {:?}, and the region {shape:?}", buffer.shape());
-            return Err(PyValueError::new_err(text));
-        }
+        check_shape(buffer.shape(), shape)?;
         let strides = buffer.strides().to_vec();
         let reach = |(count, stride): (&usize, &isize)| count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
         let is_empty = buffer.shape().contains(&0);

@@ -46,7 +46,8 @@ def _picture(array: Array) -> bytes | None:
     if decoded > _READ_MAX:
         return None
     try:
-        plane = array.read(key, scaled=True).astype(np.float64)
+        plane = array.read(key, scaled=True)
+        plane = (np.abs(plane) if plane.dtype.kind == "c" else plane).astype(np.float64)
     except VolfsError:
         return None
     # samples of a trace go down

@@ -24,21 +24,25 @@ class Conversion(NamedTuple):
     @property
     def changes(self) -> bool:
         """Whether values differ from the stored samples."""
-        if self.stored.kind == "f":
-            return self.no_value is not None
-        return self.scaling is not None and (self.no_value is not None or self.scaling != (1, 0))
+        if self.stored.kind == "f" and self.no_value is not None:
+            return True
+        return self._codes and (self.no_value is not None or self.scaling != (1, 0))
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the values: float32 for scaled integers."""
-        return np.dtype("<f4") if self.changes and self.stored.kind in "iu" else self.stored
+        """The type of the values: float32 for scaled integers and float16."""
+        return np.dtype("<f4") if self.changes and self._codes else self.stored
+
+    @property
+    def _codes(self) -> bool:
+        return self.scaling is not None and (self.stored.kind in "iu" or self.stored == np.float16)
 
     def __call__(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Return the values of stored samples, to the last bit as in lodN.float32.npy; NaN for "no data"."""
         if not self.changes:
             return stored
         values = np.array(stored)
-        if self.scaling is not None and self.stored.kind in "iu":
+        if self.scaling is not None and self._codes:
             precision = np.dtype(np.float32 if self.is_single else np.float64)
             scale, offset = np.asarray(self.scaling).astype(precision)
             values = values.astype(np.float64).astype(precision)
