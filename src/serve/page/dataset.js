@@ -38,7 +38,7 @@ function describe(dataset, finest) {
   const rgb = isImage && finest.shape[3] === 3 && finest.dtype === "uint8";
   // as in the pictures (plane.rs)
   const category = finest.wkw?.category;
-  const isLabels = !isImage && (category ? category === "segmentation" && !/^float/.test(finest.dtype)
+  const isLabels = !isImage && (category ? category === "segmentation" && /int/.test(finest.dtype)
     : /^uint(32|64)$/.test(finest.dtype) && finest.value_range === null);
   const stored = finest.value_range?.map((value) => (value - (finest.offset ?? 0)) / (finest.scale ?? 1));
   return { spatial, isSeismic, rgb, isLabels, missing: finest.no_value, stored };

@@ -27,7 +27,7 @@ export async function layersOf(folder) {
   return { dataset, layers };
 }
 
-const SIZES = { int8: 1, uint8: 1, int16: 2, uint16: 2, int32: 4, uint32: 4, float32: 4, int64: 8, uint64: 8, float64: 8 };
+const sizeOf = (dtype) => Number(dtype.replace(/^\D+/, "")) / 8;
 
 async function fill(card, href) {
   const about = card.querySelector(".about");
@@ -36,7 +36,7 @@ async function fill(card, href) {
     const lines = layers.slice(0, 3).map((layer) => {
       const samples = layer.shape.reduce((a, b) => a * b, 1);
       const levels = layer.lods === 1 ? "1 level" : `${layer.lods} levels`;
-      return `${layer.folder}: ${layer.shape.join(" × ")}, ${layer.dtype}, ${bytes(samples * SIZES[layer.dtype])}, ${levels}`;
+      return `${layer.folder}: ${layer.shape.join(" × ")}, ${layer.dtype}, ${bytes(samples * sizeOf(layer.dtype))}, ${levels}`;
     });
     if (layers.length > 3) lines.push(`and ${layers.length - 3} more layers`);
     about.replaceChildren(...[dataset.format.toUpperCase(), ...lines].map((line, n) => {

@@ -4,6 +4,12 @@ const TYPES = {
   int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array, int32: Int32Array, uint32: Uint32Array,
   int64: BigInt64Array, uint64: BigUint64Array, float32: Float32Array, float64: Float64Array,
 };
+/** What is shown of samples that no array has: the values of float16, and the magnitudes of complex samples. */
+const SHOWN = {
+  float16: (bytes) => Float32Array.from(new Uint16Array(bytes), half),
+  complex64: (bytes) => magnitudes(new Float32Array(bytes)),
+  complex128: (bytes) => magnitudes(new Float64Array(bytes)),
+};
 /** Bytes of samples that are kept. */
 const KEPT_BYTES = 128 << 20;
 /** Requests in flight; browsers open no more connections to one server. */
@@ -58,7 +64,8 @@ export class SampleStore {
   async fetch({ url, dtype }) {
     const answer = await fetch(url);
     if (!answer.ok) throw new Error((await answer.text()).trim());
-    return new TYPES[dtype](await answer.arrayBuffer());
+    const bytes = await answer.arrayBuffer();
+    return SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
   }
 
   arrived(item, samples, error) {
@@ -76,6 +83,15 @@ export class SampleStore {
     this.onArrival(item.key);
   }
 }
+
+function half(bits) {
+  const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
+  const magnitude = exponent === 31 ? (fraction ? NaN : Infinity)
+    : exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24;
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+const magnitudes = (parts) => new parts.constructor(parts.length / 2).map((_, n) => Math.hypot(parts[2 * n], parts[2 * n + 1]));
 
 /** The position of a sample along an axis of one level, as an index of level 0. */
 export function toFinest(level, finest, axis, index) {
