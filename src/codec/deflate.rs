@@ -1,10 +1,17 @@
 //! Deflate and checksums of libraries: libdeflate, and where a C compiler for the target cannot be expected zlib-rs.
-//! Tests compare the two.
+//! Tests compare the two. libdeflate does not say where a stream ends: where that matters zlib-rs is used.
 
 #[cfg(target_os = "linux")]
-pub(crate) use libdeflate::{adler32, crc32, zlib};
+pub(crate) use libdeflate::{adler32, crc32, gzip_member, raw, zlib, zlib_beginning};
+pub(super) use rust::raw_with_end;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use rust::{adler32, crc32, zlib};
+pub(crate) use rust::{adler32, crc32, raw, zlib, zlib_beginning};
+
+use super::sizes::Fault;
+
+fn invalid(name: &str) -> Fault {
+    Fault::Invalid(format!("its {name} data are damaged or cut off"))
+}
 
 fn damaged() -> String {
     "its zlib stream is damaged or cut off".into()
@@ -25,7 +32,8 @@ mod libdeflate {
     pub(crate) use libdeflater::adler32;
     use libdeflater::{Crc, DecompressionError, Decompressor};
 
-    use super::{damaged, other_length, too_long};
+    use super::super::sizes::{Fault, Written};
+    use super::{damaged, invalid, other_length, too_long};
 
     thread_local! {
         static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
@@ -42,6 +50,29 @@ mod libdeflate {
         }
     }
 
+    /// Decodes the zlib stream at the start of `stored` to the start of `out`.
+    pub(crate) fn zlib_beginning(stored: &[u8], out: &mut [u8]) -> Written {
+        written("zlib", DECOMPRESSOR.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)))
+    }
+
+    /// Decodes the member of gzip at the start of `stored` to the start of `out`.
+    pub(crate) fn gzip_member(stored: &[u8], out: &mut [u8]) -> Written {
+        written("gzip", DECOMPRESSOR.with_borrow_mut(|inflate| inflate.gzip_decompress(stored, out)))
+    }
+
+    /// Decodes the deflate data at the start of `stored` to the start of `out`.
+    pub(crate) fn raw(stored: &[u8], out: &mut [u8]) -> Written {
+        written("deflate", DECOMPRESSOR.with_borrow_mut(|inflate| inflate.deflate_decompress(stored, out)))
+    }
+
+    fn written(name: &str, result: Result<usize, DecompressionError>) -> Written {
+        match result {
+            Ok(length) => Ok(length),
+            Err(DecompressionError::InsufficientSpace) => Err(Fault::NoRoom),
+            Err(DecompressionError::BadData) => Err(invalid(name)),
+        }
+    }
+
     /// Returns the CRC-32 of parts that follow one another.
     pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
         let mut crc = Crc::new();
@@ -50,11 +81,13 @@ mod libdeflate {
     }
 }
 
-#[cfg(any(test, not(target_os = "linux")))]
+// of which Linux uses a part
+#[cfg_attr(all(target_os = "linux", not(test)), allow(dead_code))]
 mod rust {
     use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-    use super::{damaged, other_length, too_long};
+    use super::super::sizes::{Fault, Written};
+    use super::{damaged, invalid, other_length, too_long};
 
     const MODULUS: u32 = 65521;
     /// The most bytes after which the sums still fit into 32 bits.
@@ -68,6 +101,32 @@ mod rust {
             Ok(Status::StreamEnd) => Err(other_length(inflate.total_out() as usize, out.len())),
             Ok(_) => Err(too_long(out.len())),
             Err(_) => Err(damaged()),
+        }
+    }
+
+    /// Decodes the zlib stream at the start of `stored` to the start of `out`.
+    pub(crate) fn zlib_beginning(stored: &[u8], out: &mut [u8]) -> Written {
+        Ok(inflate("zlib", Decompress::new(true), stored, out)?.1)
+    }
+
+    /// Decodes the deflate data at the start of `stored` to the start of `out`.
+    pub(crate) fn raw(stored: &[u8], out: &mut [u8]) -> Written {
+        Ok(raw_with_end(stored, out)?.1)
+    }
+
+    /// Like [`raw`]. Returns how many bytes the deflate data take, and how many were written.
+    pub(crate) fn raw_with_end(stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), Fault> {
+        inflate("deflate", Decompress::new(false), stored, out)
+    }
+
+    fn inflate(name: &str, mut inflate: Decompress, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), Fault> {
+        let status = inflate.decompress(stored, out, FlushDecompress::Finish);
+        let [read, written] = [inflate.total_in(), inflate.total_out()].map(|bytes| bytes as usize);
+        match status {
+            Ok(Status::StreamEnd) => Ok((read, written)),
+            // neither input nor room is left, or one of them
+            Ok(_) if written == out.len() && read < stored.len() => Err(Fault::NoRoom),
+            _ => Err(invalid(name)),
         }
     }
 

@@ -39,8 +39,23 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
 /// Decodes a stream with lanes. Returns `false` for one that is not valid or not worth it; the content of `out` is then
 /// unspecified.
 fn decode_literals(stored: &[u8], out: &mut [u8]) -> bool {
-    let fits = (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len();
-    fits && DECODER.with_borrow_mut(|decoder| decoder.stream(stored, out)).is_some()
+    is_worth_it(stored, out) && DECODER.with_borrow_mut(|decoder| decoder.stream(stored, out)).is_some()
+}
+
+/// Decodes deflate data that begin at byte `at` of `stored` and must fill `out` exactly, if they are mostly literals.
+/// Returns the byte after them. `None` for data that are not valid or not worth it: the content of `out` is then
+/// unspecified.
+pub(super) fn decode_raw_literals(stored: &[u8], at: usize, out: &mut [u8]) -> Option<usize> {
+    if !is_worth_it(stored, out) {
+        return None;
+    }
+    let mut output = Output { bytes: out, filled: 0, matches: 0 };
+    let end = DECODER.with_borrow_mut(|decoder| decoder.deflate(stored, 8 * at, &mut output))?;
+    (output.filled == output.bytes.len()).then_some(end.div_ceil(8))
+}
+
+fn is_worth_it(stored: &[u8], out: &[u8]) -> bool {
+    (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len()
 }
 
 /// The memory that decoding needs.

@@ -1,0 +1,246 @@
+//! Blosc chunks, versions 1 and 2 of the format (c-blosc 1): blocks that are compressed by themselves, with the bytes or
+//! bits of their samples in planes before. A chunk describes itself: no configuration is needed.
+//!
+//! | bytes | content, little-endian |
+//! |---|---|
+//! | 0 | version of the format |
+//! | 1 | version of the compressor's format |
+//! | 2 | flags: 1 bytes in planes, 2 not compressed, 4 bits in planes, 16 blocks are never split; from bit 5 on the compressor |
+//! | 3 | bytes of a sample |
+//! | 4 to 15 | bytes of the decoded chunk, of a block, of the chunk: 32-bit numbers |
+//! | from 16 on | where each block begins: 32-bit numbers |
+//!
+//! A block is one stream, or one for each byte of a sample: its length (32 bits), and so many bytes. A stream that is as
+//! long as what it decodes to is not compressed.
+
+mod blosclz;
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::shuffle::{unshuffle, unshuffle_bits};
+use super::sizes::{Written, exactly, stated};
+use super::{Codec, Configuration, lz4, zlib, zstd};
+use crate::memory::try_zeroed;
+
+const HEADER: usize = 16;
+const BYTE_PLANES: u8 = 1;
+const NOT_COMPRESSED: u8 = 2;
+const BIT_PLANES: u8 = 4;
+const NOT_SPLIT: u8 = 16;
+/// The largest sample whose bytes are streams of their own, and the fewest samples of a block that is split.
+const MOST_STREAMS: usize = 16;
+const FEWEST_SAMPLES: usize = 128;
+/// The longest scratch memory that a thread keeps.
+const KEPT: usize = 1 << 20;
+
+pub(super) fn new(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
+    match configuration.get("cname").and_then(|name| name.as_str()) {
+        Some("snappy") => Err("Blosc with Snappy is not supported".into()),
+        _ => Ok(Box::new(Blosc)),
+    }
+}
+
+struct Blosc;
+
+impl Codec for Blosc {
+    fn name(&self) -> &'static str {
+        "blosc"
+    }
+
+    fn longest(&self, decoded: u64) -> u64 {
+        // blocks of 4 bytes would have a place and a length of 4 bytes each
+        decoded.saturating_mul(4).saturating_add(1 << 10)
+    }
+
+    fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
+        let chunk = Chunk::read(stored)?;
+        exactly(self.name(), out.len(), Ok(chunk.decoded))?;
+        chunk.part(0, out)
+    }
+
+    fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String> {
+        let chunk = Chunk::read(stored)?;
+        let mut out = stated(self.name(), chunk.decoded, most)?;
+        chunk.part(0, &mut out)?;
+        Ok(out)
+    }
+
+    fn scratch(&self, decoded: usize) -> usize {
+        // a block in planes, and one of which a part is wanted
+        decoded.saturating_mul(2).saturating_add(zstd::WORKSPACE)
+    }
+}
+
+/// Decodes the bytes in `range` of what a chunk decodes to, which must fill `out`: only the blocks that they are in.
+pub(crate) fn decode_part(stored: &[u8], range: Range<u64>, out: &mut [u8]) -> Result<(), String> {
+    let chunk = Chunk::read(stored)?;
+    let first =
+        usize::try_from(range.start).ok().filter(|_| range.end.checked_sub(range.start) == Some(out.len() as u64));
+    chunk.part(first.ok_or("bytes and room for them differ")?, out)
+}
+
+/// A chunk of at least one block, whose sizes are not zero. Nothing else is checked.
+struct Chunk<'a> {
+    /// Without bytes after its end.
+    stored: &'a [u8],
+    flags: u8,
+    sample: usize,
+    decoded: usize,
+    block: usize,
+}
+
+impl<'a> Chunk<'a> {
+    fn read(stored: &'a [u8]) -> Result<Self, String> {
+        let Some(&[version, _, flags, sample, ..]) = stored.first_chunk::<HEADER>() else {
+            return Err(format!("{} bytes are too few for a Blosc chunk", stored.len()));
+        };
+        if version == 0 || version > 2 {
+            return Err(format!("version {version} of the Blosc format is not supported"));
+        }
+        let number = |at| word(stored, at).unwrap_or_default();
+        let (decoded, block, length) = (number(4), number(8), number(12));
+        let Some(stored) = stored.get(..length) else {
+            return Err(format!("its Blosc chunk is cut off: it has {} of {length} bytes", stored.len()));
+        };
+        let chunk = Self { stored, flags, sample: usize::from(sample), decoded, block };
+        if length < HEADER || decoded > 0 && (block == 0 || sample == 0) {
+            return Err("the header of its Blosc chunk is damaged".into());
+        }
+        Ok(chunk)
+    }
+
+    /// Decodes the bytes from `first` on that fill `out`.
+    fn part(&self, first: usize, out: &mut [u8]) -> Result<(), String> {
+        let end = first.checked_add(out.len()).filter(|end| *end <= self.decoded);
+        let end = end.ok_or_else(|| format!("its Blosc chunk decodes to {} bytes only", self.decoded))?;
+        if self.flags & NOT_COMPRESSED != 0 {
+            let bytes = self.stored.get(HEADER + first..HEADER + end).ok_or_else(|| self.cut_off())?;
+            out.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let places = self.decoded.div_ceil(self.block.max(1)).saturating_mul(4);
+        if places > self.stored.len() - HEADER {
+            return Err(self.cut_off());
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            let done = self.blocks(first..end, out, scratch);
+            scratch.shrink();
+            done
+        })
+    }
+
+    fn blocks(&self, range: Range<usize>, mut out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+        let mut at = range.start;
+        while at < range.end {
+            let number = at / self.block;
+            let begin = number * self.block;
+            let length = self.block.min(self.decoded - begin);
+            let wanted = at - begin..length.min(range.end - begin);
+            let (target, rest) = out.split_at_mut(wanted.len());
+            if wanted.len() == length {
+                self.block(number, target, &mut scratch.planes)?;
+            } else {
+                let block = room(&mut scratch.block, length)?;
+                self.block(number, block, &mut scratch.planes)?;
+                target.copy_from_slice(&block[wanted.clone()]);
+            }
+            at += wanted.len();
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Decodes a whole block.
+    fn block(&self, number: usize, out: &mut [u8], planes: &mut Vec<u8>) -> Result<(), String> {
+        let at = word(self.stored, HEADER + 4 * number).ok_or_else(|| self.cut_off())?;
+        let streams = self.stored.get(at..).ok_or_else(|| self.cut_off())?;
+        let (length, sample) = (out.len(), self.sample);
+        if self.flags & BYTE_PLANES != 0 && sample > 1 {
+            let planes = room(planes, length)?;
+            self.streams(streams, planes)?;
+            unshuffle(planes, out, sample);
+        } else if self.flags & BIT_PLANES != 0 && length >= sample && (length / sample).is_multiple_of(8) {
+            let planes = room(planes, length)?;
+            self.streams(streams, planes)?;
+            unshuffle_bits(planes, out, sample);
+        } else {
+            self.streams(streams, out)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the streams of a block, which begin at the start of `stored`.
+    fn streams(&self, mut stored: &[u8], out: &mut [u8]) -> Result<(), String> {
+        let count = match self.sample {
+            sample @ 1..=MOST_STREAMS
+                if self.flags & NOT_SPLIT == 0 && self.block / sample >= FEWEST_SAMPLES && out.len() == self.block =>
+            {
+                sample
+            }
+            _ => 1,
+        };
+        if !out.len().is_multiple_of(count) {
+            return Err("the header of its Blosc chunk is damaged".into());
+        }
+        for part in out.chunks_exact_mut((out.len() / count).max(1)) {
+            let stream = word(stored, 0).and_then(|length| stored.get(4..)?.split_at_checked(length));
+            let (stream, rest) = stream.ok_or_else(|| self.cut_off())?;
+            if stream.len() == part.len() {
+                part.copy_from_slice(stream);
+            } else {
+                exactly("blosc", part.len(), self.stream(stream, part))?;
+            }
+            stored = rest;
+        }
+        Ok(())
+    }
+
+    fn stream(&self, stored: &[u8], out: &mut [u8]) -> Written {
+        match self.flags >> 5 {
+            0 => blosclz::decode(stored, out),
+            1 => Ok(lz4::decode(stored, out).map(|()| out.len())?),
+            2 => Err("Blosc with Snappy is not supported".to_owned().into()),
+            3 => Ok(zlib::decode_zlib(stored, out).map(|()| out.len())?),
+            4 => zstd::frames(stored, out),
+            other => Err(format!("Blosc with compressor {other} is not supported").into()),
+        }
+    }
+
+    fn cut_off(&self) -> String {
+        "its Blosc chunk names bytes that it does not have".into()
+    }
+}
+
+/// Returns the 32-bit number at byte `at`.
+fn word(stored: &[u8], at: usize) -> Option<usize> {
+    stored.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize)
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { planes: Vec::new(), block: Vec::new() }) };
+}
+
+struct Scratch {
+    planes: Vec<u8>,
+    block: Vec<u8>,
+}
+
+impl Scratch {
+    fn shrink(&mut self) {
+        for bytes in [&mut self.planes, &mut self.block] {
+            if bytes.capacity() > KEPT {
+                *bytes = Vec::new();
+            }
+        }
+    }
+}
+
+/// Returns the first `length` bytes of `buffer`, which is made longer if it has not so many.
+fn room(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8], String> {
+    if buffer.len() < length {
+        *buffer = Vec::new();
+        *buffer = try_zeroed(length).map_err(|e| e.to_string())?;
+    }
+    buffer.get_mut(..length).ok_or_else(|| "no memory for a block".into())
+}
