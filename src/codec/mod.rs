@@ -4,16 +4,24 @@
 // until formats are read that name codecs
 #![allow(dead_code)]
 
+mod arithmetic;
 pub(crate) mod blosc;
+mod bzip2;
 mod checksum;
 pub(crate) mod deflate;
+mod filters;
 pub(crate) mod inflate;
 pub(crate) mod lz4;
+mod lz4_blocks;
+mod lzma;
+mod numpy;
+mod pcodec;
 mod shuffle;
 mod sizes;
 #[cfg(test)]
 mod tests;
 pub(crate) mod zfp;
+mod zfpy;
 mod zlib;
 mod zstd;
 
@@ -58,10 +66,29 @@ type New = fn(&Configuration) -> Result<Box<dyn Codec>, String>;
 
 /// The codecs by their names: those of Zarr v3, of numcodecs (Zarr v2), N5 and HDF5.
 const CODECS: &[(&[&str], New)] = &[
+    (&["adler32"], checksum::new_adler32),
+    (&["astype"], arithmetic::new_astype),
+    (&["base64"], filters::new_base64),
+    (&["bitround"], filters::new_bitround),
+    (&["bitshuffle"], lz4_blocks::new_bitshuffle),
     (&["blosc"], blosc::new),
+    (&["bz2", "bzip2"], bzip2::new),
+    (&["crc32"], checksum::new_crc32),
     (&["crc32c"], checksum::new_crc32c),
     (&["deflate"], zlib::new_deflate),
+    (&["delta"], arithmetic::new_delta),
+    (&["fixedscaleoffset"], arithmetic::new_fixedscaleoffset),
+    (&["fletcher32"], checksum::new_fletcher32),
     (&["gzip"], zlib::new_gzip),
+    (&["lz4"], lz4_blocks::new_numcodecs),
+    (&["lz4-hdf5"], lz4_blocks::new_hdf5),
+    (&["lz4-java"], lz4_blocks::new_java),
+    (&["lzma", "xz"], lzma::new),
+    (&["packbits"], filters::new_packbits),
+    (&["pcodec"], pcodec::new),
+    (&["quantize"], arithmetic::new_quantize),
+    (&["shuffle"], filters::new_shuffle),
+    (&["zfpy"], zfpy::new),
     (&["zlib"], zlib::new_zlib),
     (&["zstd"], zstd::new),
 ];

@@ -1,50 +1,81 @@
 //! Bytes of samples in planes: the first byte of each sample, then the second of each, and so on. Bit planes likewise:
 //! the lowest bit of the first byte of each sample, and so on up to the highest of the last byte.
+//!
+//! Samples are put together in tiles that stay in the nearest cache, by loops that compilers turn into vector
+//! instructions: planes are interleaved in pairs, the results in pairs of two bytes, and so on.
 
-/// Bytes of a vector register that every machine has.
-const LANES: usize = 16;
-/// Samples of a tile of bit planes: a vector of each plane has one bit of so many samples.
-const TILE: usize = LANES * BITS;
 const BITS: usize = 8;
-/// The largest sample that bit planes are decoded for in tiles on the stack.
+/// The largest samples that are put together in tiles.
 const WIDEST: usize = 16;
-
-type Lanes = [u8; LANES];
+/// Samples of a tile.
+const TILE: usize = 256;
+/// Samples of a tile of bit planes, and the 64-bit words that a plane of it has.
+const BIT_TILE: usize = 64 * WORDS;
+const WORDS: usize = 8;
 
 /// Puts the bytes of samples of `size` bytes together. Bytes after the last whole sample are copied. The lengths must be
 /// the same.
 pub(super) fn unshuffle(planes: &[u8], out: &mut [u8], size: usize) {
     let count = planes.len() / size.max(1);
     match size {
-        2 => whole_lanes::<2>(planes, out, count),
-        4 => whole_lanes::<4>(planes, out, count),
-        8 => whole_lanes::<8>(planes, out, count),
-        16 => whole_lanes::<16>(planes, out, count),
         0 | 1 => out.copy_from_slice(planes),
+        2 => tiles::<2>(planes, out, count),
+        4 => tiles::<4>(planes, out, count),
+        8 => tiles::<8>(planes, out, count),
+        16 => tiles::<16>(planes, out, count),
         _ => rest(planes, out, size, count, 0),
     }
 }
 
 /// Unshuffles samples of a size that is a power of two.
-fn whole_lanes<const SIZE: usize>(planes: &[u8], out: &mut [u8], count: usize) {
-    let done = count / LANES * LANES;
-    if count >= LANES {
-        let mut parts = planes.chunks_exact(count);
-        let lanes: [&[Lanes]; SIZE] = std::array::from_fn(|_| parts.next().unwrap_or_default().as_chunks().0);
-        for (n, target) in out.as_chunks_mut::<LANES>().0.chunks_exact_mut(SIZE).take(count / LANES).enumerate() {
-            let tile: [Lanes; SIZE] = std::array::from_fn(|plane| lanes[plane].get(n).copied().unwrap_or_default());
-            target.copy_from_slice(&transpose(tile));
+fn tiles<const SIZE: usize>(planes: &[u8], out: &mut [u8], count: usize) {
+    let mut halves = [[0; WIDEST * TILE]; 2];
+    let [one, other] = &mut halves;
+    let (mut one, mut other) = (one, other);
+    let done = count / TILE * TILE;
+    for from in (0..done).step_by(TILE) {
+        let target = &mut out[from * SIZE..][..TILE * SIZE];
+        // the last interleaving writes to the target
+        let mut pairs = SIZE / 2;
+        for pair in 0..pairs {
+            let [a, b] = [0, 1].map(|n| &planes[(2 * pair + n) * count + from..][..TILE]);
+            let result = if pairs == 1 { &mut *target } else { &mut one[pair * 2 * TILE..][..2 * TILE] };
+            interleave::<1>(a, b, result);
+        }
+        for width in [2, 4, 8] {
+            if pairs == 1 {
+                break;
+            }
+            pairs /= 2;
+            for pair in 0..pairs {
+                let length = 2 * width * TILE;
+                let (a, b) = one[pair * length..][..length].split_at(length / 2);
+                let result = if pairs == 1 { &mut *target } else { &mut other[pair * length..][..length] };
+                match width {
+                    2 => interleave::<2>(a, b, result),
+                    4 => interleave::<4>(a, b, result),
+                    _ => interleave::<8>(a, b, result),
+                }
+            }
+            std::mem::swap(&mut one, &mut other);
         }
     }
     rest(planes, out, SIZE, count, done);
 }
 
+/// Puts units of `WIDTH` bytes together: one of `a`, one of `b`, and so on.
+#[inline(always)]
+fn interleave<const WIDTH: usize>(a: &[u8], b: &[u8], out: &mut [u8]) {
+    let pairs = out.as_chunks_mut::<WIDTH>().0.as_chunks_mut::<2>().0;
+    for ((pair, a), b) in pairs.iter_mut().zip(a.as_chunks().0).zip(b.as_chunks().0) {
+        *pair = [*a, *b];
+    }
+}
+
 /// Unshuffles the samples from `done` on, and copies what follows the last of the `count` samples.
 fn rest(planes: &[u8], out: &mut [u8], size: usize, count: usize, done: usize) {
-    /// Samples whose bytes are put together before those of the next ones, so that they stay in the nearest cache.
-    const NEAR: usize = 512;
-    for from in (done..count).step_by(NEAR) {
-        let until = (from + NEAR).min(count);
+    for from in (done..count).step_by(TILE) {
+        let until = (from + TILE).min(count);
         for (byte, plane) in planes.chunks_exact(count).take(size).enumerate() {
             let samples = out[from * size..until * size].chunks_exact_mut(size);
             for (sample, value) in samples.zip(&plane[from..until]) {
@@ -55,25 +86,6 @@ fn rest(planes: &[u8], out: &mut [u8], size: usize, count: usize, done: usize) {
     out[count * size..].copy_from_slice(&planes[count * size..]);
 }
 
-/// Transposes a matrix of bytes whose rows are `SIZE` vectors: the rows of the result, put one after another, have
-/// `SIZE` bytes. The place of a byte is a number of which the high bits are the row and the low bits the column.
-/// Interleaving the two halves of all places rotates these bits by one.
-#[inline(always)]
-fn transpose<const SIZE: usize>(mut rows: [Lanes; SIZE]) -> [Lanes; SIZE] {
-    for _ in 0..SIZE.ilog2() {
-        let mut next = [[0; LANES]; SIZE];
-        for row in 0..SIZE / 2 {
-            let (a, b) = (rows[row], rows[row + SIZE / 2]);
-            next[2 * row] = std::array::from_fn(|n| if n % 2 == 0 { a[n / 2] } else { b[n / 2] });
-            next[2 * row + 1] = std::array::from_fn(|n| if n % 2 == 0 { a[HALF + n / 2] } else { b[HALF + n / 2] });
-        }
-        rows = next;
-    }
-    rows
-}
-
-const HALF: usize = LANES / 2;
-
 /// Puts the bits of samples of `size` bytes together, of which there are a multiple of 8. Bytes after the last one are
 /// copied. The lengths must be the same.
 pub(super) fn unshuffle_bits(planes: &[u8], out: &mut [u8], size: usize) {
@@ -83,56 +95,72 @@ pub(super) fn unshuffle_bits(planes: &[u8], out: &mut [u8], size: usize) {
     if bytes == 0 {
         return out.copy_from_slice(planes);
     }
+    let end = bytes * BITS * size;
     let mut done = 0;
     if size <= WIDEST {
-        let mut tile = [0; WIDEST * TILE];
-        let tile = &mut tile[..size * TILE];
-        for target in out[..count * size].chunks_exact_mut(size * TILE) {
-            for (byte, plane) in tile.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
-                let row = |bit: usize| planes.get((byte * BITS + bit) * bytes + done..)?.first_chunk().copied();
-                let rows: [Lanes; BITS] = std::array::from_fn(|bit| row(bit).unwrap_or_default());
-                for (to, from) in plane.as_chunks_mut::<LANES>().0.iter_mut().zip(transpose(rows)) {
-                    *to = transpose_bits(from);
-                }
+        let mut tile = [0; WIDEST * BIT_TILE];
+        let tile = &mut tile[..size * BIT_TILE];
+        for target in out[..end].chunks_exact_mut(size * BIT_TILE) {
+            for (byte, plane) in tile.as_chunks_mut().0.iter_mut().enumerate() {
+                tile_of_bits(&planes[byte * BITS * bytes..][..BITS * bytes], done, plane);
             }
             unshuffle(tile, target, size);
-            done += LANES;
+            done += BIT_TILE / BITS;
         }
     }
     for at in done..bytes {
         let samples = &mut out[at * BITS * size..][..BITS * size];
         for byte in 0..size {
-            let bits: [u8; BITS] = std::array::from_fn(|bit| planes[(byte * BITS + bit) * bytes + at]);
-            let values = transpose_word(u64::from_le_bytes(bits)).to_le_bytes();
-            for (sample, value) in samples.chunks_exact_mut(size).zip(values) {
-                sample[byte] = value;
+            let mut rows = std::array::from_fn(|bit| [u64::from(planes[(byte * BITS + bit) * bytes + at])]);
+            transpose(&mut rows);
+            for (sample, [value]) in samples.chunks_exact_mut(size).zip(rows) {
+                sample[byte] = value as u8;
             }
         }
     }
-    let end = bytes * BITS * size;
     out[end..].copy_from_slice(&planes[end..]);
 }
 
+/// Puts the bits of one byte of the samples of a tile together, from byte `at` of each of the eight planes on.
 #[inline(always)]
-fn transpose_bits(lanes: Lanes) -> Lanes {
-    let mut result = lanes;
-    for word in result.as_chunks_mut::<BITS>().0 {
-        *word = transpose_word(u64::from_le_bytes(*word)).to_le_bytes();
+fn tile_of_bits(planes: &[u8], at: usize, out: &mut [u8; BIT_TILE]) {
+    const PLANE: usize = BIT_TILE / BITS;
+    let length = planes.len() / BITS;
+    let mut rows = [[0; WORDS]; BITS];
+    for (bit, row) in rows.iter_mut().enumerate() {
+        let plane = &planes[bit * length + at..][..PLANE];
+        for (word, bytes) in row.iter_mut().zip(plane.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
     }
-    result
+    transpose(&mut rows);
+    let (mut one, mut other) = ([0; BIT_TILE], [0; BIT_TILE]);
+    for (bytes, word) in one.as_chunks_mut().0.iter_mut().zip(rows.as_flattened()) {
+        *bytes = word.to_le_bytes();
+    }
+    for (pair, result) in one.as_chunks::<{ 2 * PLANE }>().0.iter().zip(other.chunks_exact_mut(2 * PLANE)) {
+        interleave::<1>(&pair[..PLANE], &pair[PLANE..], result);
+    }
+    for (pair, result) in other.as_chunks::<{ 4 * PLANE }>().0.iter().zip(one.chunks_exact_mut(4 * PLANE)) {
+        interleave::<2>(&pair[..2 * PLANE], &pair[2 * PLANE..], result);
+    }
+    interleave::<4>(&one[..4 * PLANE], &one[4 * PLANE..], out);
 }
 
-/// Transposes 8 x 8 bits: exchanges the two bits beside the diagonal of each square of 2 x 2, then the squares of 2 x 2
-/// of each of 4 x 4, then those of 4 x 4.
+/// Transposes the 8 x 8 bits that the bytes at one place of eight rows have. First the two bits beside the diagonal of
+/// each square of 2 x 2 are exchanged, then the squares of 2 x 2 of each of 4 x 4, then those of 4 x 4.
 #[inline(always)]
-fn transpose_word(bits: u64) -> u64 {
-    let exchange = |bits: u64, by: u32, those: u64| {
-        let differ = (bits ^ (bits >> by)) & those;
-        bits ^ differ ^ (differ << by)
-    };
-    let bits = exchange(bits, 7, 0x00aa_00aa_00aa_00aa);
-    let bits = exchange(bits, 14, 0x0000_cccc_0000_cccc);
-    exchange(bits, 28, 0x0000_0000_f0f0_f0f0)
+fn transpose<const WORDS: usize>(rows: &mut [[u64; WORDS]; BITS]) {
+    for (by, those) in [(1, 0x5555_5555_5555_5555), (2, 0x3333_3333_3333_3333), (4, 0x0f0f_0f0f_0f0f_0f0f)] {
+        for row in (0..BITS).filter(|row| row & by == 0) {
+            let (before, after) = rows.split_at_mut(row + by);
+            for (a, b) in before[row].iter_mut().zip(&mut after[0]) {
+                let differ = ((*a >> by) ^ *b) & those;
+                *b ^= differ;
+                *a ^= differ << by;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -108,6 +108,9 @@ mod rust {
     use super::super::sizes::{Fault, Written};
     use super::invalid;
 
+    /// The most decoded bytes of which a thread keeps the memory.
+    const KEPT: usize = 1 << 20;
+
     thread_local! {
         static CONTEXT: RefCell<DecompressContext> = RefCell::new(DecompressContext::new());
     }
@@ -119,16 +122,20 @@ mod rust {
 
     /// Decodes all frames to the start of `out`.
     pub(crate) fn frames(stored: &[u8], out: &mut [u8]) -> Written {
-        let mut decoded = Vec::new();
-        let done =
-            CONTEXT.with_borrow_mut(|context| context.decompress_into_with_limit(stored, &mut decoded, out.len()));
-        match done {
-            Ok(_) => {}
-            Err(DecompressError::OutputTooSmall) => return Err(Fault::NoRoom),
-            Err(error) => return Err(invalid(&error)),
-        }
-        out.get_mut(..decoded.len()).ok_or(Fault::NoRoom)?.copy_from_slice(&decoded);
-        Ok(decoded.len())
+        CONTEXT.with_borrow_mut(|context| {
+            let written = match context.decompress_with_limit(stored, out.len()) {
+                Ok(decoded) => {
+                    out.get_mut(..decoded.len()).ok_or(Fault::NoRoom)?.copy_from_slice(&decoded);
+                    decoded.len()
+                }
+                Err(DecompressError::OutputTooSmall) => return Err(Fault::NoRoom),
+                Err(error) => return Err(invalid(&error)),
+            };
+            if written > KEPT {
+                *context = DecompressContext::new();
+            }
+            Ok(written)
+        })
     }
 }
 

@@ -25,6 +25,26 @@ pub(super) struct Header {
     pub bits: u64,
 }
 
+/// The names of the types of samples, from number 1 on.
+const SCALARS: [&str; 4] = ["int32", "int64", "float32", "float64"];
+
+/// Returns the shape (slowest axis first) that a stream says of itself, which must be one that is decoded here. Nothing
+/// else is checked.
+pub(crate) fn shape(stream: &[u8]) -> Result<[u64; 3], String> {
+    let (Some(magic), Some(meta)) = (stream.first_chunk::<3>(), number(stream, 4)) else {
+        return Err(format!("{} bytes are too few for its ZFP stream", stream.len()));
+    };
+    if magic != b"zfp" {
+        return Err("its ZFP stream does not begin with \"zfp\"".into());
+    }
+    let [scalar, axes] = [meta & 3, meta >> 2 & 3].map(|code| code as usize);
+    if scalar + 1 != usize::from(FLOAT32) || axes != 2 {
+        let scalar = SCALARS.get(scalar).unwrap_or(&"?");
+        return Err(format!("ZFP of {scalar} in {} dimensions is not supported, only float32 in 3", axes + 1));
+    }
+    Ok([36, 20, 4].map(|bit| (meta >> bit & 0xffff) + 1))
+}
+
 impl Header {
     /// Reads the header at the start of `stream`, which must be one of float32 of `shape` (slowest axis first), and
     /// checks that the stream has room for the fewest bits that its blocks can take.

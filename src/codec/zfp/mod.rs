@@ -15,7 +15,7 @@ mod tests;
 
 use block::{Block, Planes, Stream, Target};
 use header::Header;
-pub(crate) use header::shortest;
+pub(crate) use header::{shape, shortest};
 
 use crate::sync::LazyPerProcess;
 
