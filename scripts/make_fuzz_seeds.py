@@ -6,6 +6,7 @@
 What is committed in fuzz/seeds is a small part of these and of what fuzzing has found: `scripts/fuzz.sh --minimise`.
 """
 import hashlib
+import json
 import os
 import re
 import struct
@@ -115,6 +116,21 @@ def zgy(folder):
                 put(folder, "zfp", bytes([number & 3, 0]) + data[found.start():found.start() + 2600])
 
 
+def codecs(folder):
+    """Takes what tests/data/codecs has for each codec of the target, by the number that chooses it there."""
+    with open(os.path.join(DATA, "../../fuzz/src/codecs.rs")) as file:
+        table = re.findall(r'^    \("([^"]+)", (?:r#)?"(\{.*\})"#?\),$', file.read(), flags=re.M)
+    [(_, content), (_, lines)] = files("codecs", "")
+    cases = [json.loads(line) for line in lines.decode().splitlines()]
+    for number, (name, configuration) in enumerate(table):
+        wanted = json.loads(configuration)
+        same = [case for case in cases if case["codec"] == name]
+        alike = [case for case in same if all(case["configuration"].get(key) == value for key, value in wanted.items())]
+        for case in sorted(alike or same, key=lambda case: case["stored"][1])[::5][:5]:
+            (at, length), (_, decoded) = case["stored"], case["decoded"]
+            put(folder, "codecs", struct.pack("<BH", number, decoded) + content[at : at + length])
+
+
 def built(folder):
     """A few inputs for the targets that build their datasets from numbers."""
     for target in ("array_read", "wkw_cube", "zgy_bricks", "vds_container"):
@@ -125,7 +141,7 @@ def built(folder):
 
 if __name__ == "__main__":
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.join(DATA, "../../target/fuzzing/corpus")
-    for make in (vds, wkw, zgy, built):
+    for make in (vds, wkw, zgy, codecs, built):
         make(where)
     for name in sorted(os.listdir(where)):
         print(f"{name}: {len(os.listdir(os.path.join(where, name)))} inputs")

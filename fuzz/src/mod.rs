@@ -22,6 +22,7 @@ mod memory_folder;
 use crate::test_support::{handmade, memory_folder};
 
 pub mod array_read;
+pub mod codecs;
 pub mod lz4;
 pub mod vds_chunk;
 pub mod vds_container;
@@ -49,8 +50,9 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "array_read", body: array_read::run, least: 200 },
+    Target { name: "codecs", body: codecs::run, least: 30 },
     Target { name: "lz4", body: lz4::run, least: 10 },
     Target { name: "vds_chunk", body: vds_chunk::run, least: 20 },
     Target { name: "vds_container", body: vds_container::run, least: 20 },

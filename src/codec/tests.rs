@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
+use crate::fuzz;
 
 struct Case {
     name: String,
@@ -76,4 +77,51 @@ fn other_lengths_are_refused() {
             assert!(codec.decode_unsized(&case.stored, less).is_err(), "{case} fits {less} bytes");
         }
     }
+}
+
+/// Random numbers, the same in each run (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % n.max(1) as u64) as usize
+    }
+}
+
+/// Changes a few bytes, mostly near the beginning, or removes some.
+fn damage(stored: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(3) {
+        let near = if random.below(2) == 0 { 40 } else { usize::MAX };
+        let at = random.below(stored.len().min(near));
+        let Some(byte) = stored.get_mut(at) else { return };
+        match random.below(8) {
+            0..3 => *byte ^= 1 << random.below(8),
+            3 | 4 => *byte = random.below(256) as u8,
+            5 => *byte = [0, 1, 0x7f, 0x80, 0xfe, 0xff][random.below(6)],
+            6 => stored.truncate(at),
+            _ => drop(stored.drain(at..(at + 1 + random.below(9)).min(stored.len()))),
+        }
+    }
+}
+
+/// VOLFS_MUTATIONS sets the number of times that each is damaged.
+#[test]
+fn what_is_damaged_is_an_error_or_bytes_within_bounds() {
+    let mutations = std::env::var("VOLFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let mut random = Random(1);
+    let mut decoded = 0;
+    for case in cases() {
+        let codec = case.codec();
+        assert_eq!(fuzz::codecs::decode(&*codec, &case.stored, case.decoded.len()), 1, "{case}");
+        for _ in 0..mutations {
+            let mut stored = case.stored.clone();
+            damage(&mut stored, &mut random);
+            let most = [case.decoded.len(), 2 * case.decoded.len(), 100, 0][random.below(4)];
+            decoded += fuzz::codecs::decode(&*codec, &stored, most);
+        }
+    }
+    assert!(decoded > 0);
 }

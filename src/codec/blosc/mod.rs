@@ -244,3 +244,97 @@ fn room(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8], String> {
     }
     buffer.get_mut(..length).ok_or_else(|| "no memory for a block".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use lz4_flex::block::compress;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A chunk of LZ4 blocks, which are not split, with the bytes of samples in planes.
+    fn chunk(bytes: &[u8], sample: u8, block: usize) -> Vec<u8> {
+        let blocks = bytes.chunks(block).map(|bytes| {
+            let count = bytes.len() / usize::from(sample);
+            let mut planes = bytes.to_vec();
+            for n in 0..count * usize::from(sample) {
+                planes[n % usize::from(sample) * count + n / usize::from(sample)] = bytes[n];
+            }
+            let stream = compress(&planes);
+            // what does not become shorter is stored as it is
+            let stream = if stream.len() < planes.len() { stream } else { planes };
+            [&(stream.len() as u32).to_le_bytes()[..], &stream].concat()
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let mut at = HEADER + 4 * blocks.len();
+        let mut places = Vec::new();
+        for block in &blocks {
+            places.extend((at as u32).to_le_bytes());
+            at += block.len();
+        }
+        let numbers = [bytes.len() as u32, block as u32, at as u32].map(u32::to_le_bytes);
+        let header = [&[2, 1, BYTE_PLANES | NOT_SPLIT | 1 << 5, sample][..], numbers.as_flattened()].concat();
+        [header, places, blocks.concat()].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_is_that_of_the_whole(
+            bytes in prop::collection::vec(0u8..4, 0..2000), sample in 1u8..9, block in 1usize..400,
+            range in any::<(prop::sample::Index, prop::sample::Index)>(),
+        ) {
+            let stored = chunk(&bytes, sample, block);
+            prop_assert_eq!(Blosc.decode_unsized(&stored, bytes.len()), Ok(bytes.clone()));
+            let ends = [range.0.index(bytes.len() + 1), range.1.index(bytes.len() + 1)];
+            let range = ends[0].min(ends[1])..ends[0].max(ends[1]);
+            let mut out = vec![0xaa; range.len()];
+            prop_assert_eq!(decode_part(&stored, range.start as u64..range.end as u64, &mut out), Ok(()));
+            prop_assert_eq!(&out[..], &bytes[range]);
+        }
+    }
+
+    #[test]
+    fn only_the_blocks_of_a_part_are_read() {
+        let bytes = [1; 1000];
+        let mut stored = chunk(&bytes, 2, 100);
+        let places = HEADER..HEADER + 40;
+        // the third block alone has a place
+        for at in places.step_by(4).filter(|at| *at != HEADER + 8) {
+            stored[at..at + 4].fill(0xff);
+        }
+        let part = |range: Range<u64>| decode_part(&stored, range.clone(), &mut vec![0; (range.end - range.start) as usize]);
+        assert_eq!([part(200..300), part(250..250), part(299..300)], [const { Ok(()) }; 3]);
+        for range in [199..300, 200..301] {
+            assert_eq!(part(range), Err("its Blosc chunk names bytes that it does not have".into()));
+        }
+        assert_eq!(part(900..1001), Err("its Blosc chunk decodes to 1000 bytes only".into()));
+        assert!(decode_part(&stored, 200..210, &mut [0; 9]).is_err());
+        assert!(decode_part(&stored, Range { start: 9, end: 0 }, &mut []).is_err());
+    }
+
+    #[test]
+    fn chunks_that_are_not_supported_say_why() {
+        let good = chunk(&[1; 1000], 2, 100);
+        let with = |changes: &[(usize, u8)]| {
+            let mut stored = good.clone();
+            changes.iter().for_each(|(at, value)| stored[*at] = *value);
+            Blosc.decode(&stored, &mut [0; 1000])
+        };
+        assert_eq!(with(&[]), Ok(()));
+        for (changes, error) in [
+            (&[(0, 5)][..], "version 5 of the Blosc format is not supported"),
+            (&[(2, 2 << 5)], "Blosc with Snappy is not supported"),
+            (&[(2, 7 << 5)], "Blosc with compressor 7 is not supported"),
+            (&[(3, 0)], "the header of its Blosc chunk is damaged"),
+            (&[(8, 0)], "the header of its Blosc chunk is damaged"),
+            (&[(15, 1)], "its Blosc chunk is cut off: it has 216 of 16777432 bytes"),
+            (&[(12, 8), (13, 0)], "the header of its Blosc chunk is damaged"),
+            (&[(4, 0), (5, 0)], "its blosc data decode to 0 bytes, not 1000"),
+        ] {
+            assert_eq!(with(changes), Err(error.into()));
+        }
+        let configuration = serde_json::json!({"cname": "snappy"});
+        assert!(new(configuration.as_object().unwrap()).is_err());
+        assert_eq!(Blosc.decode(b"", &mut []), Err("0 bytes are too few for a Blosc chunk".into()));
+    }
+}

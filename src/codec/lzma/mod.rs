@@ -1,21 +1,24 @@
 //! LZMA in the three formats that Python's lzma has: .xz (N5 too), .lzma, and filters without a container.
 //!
-//! A dictionary need not be longer than what is decoded. Only .xz says of itself what it wants: at most 64 MiB are given.
+//! Whatever a header says, a dictionary is not longer than what is decoded.
+
+mod xz;
 
 use std::io::{self, ErrorKind, Read};
 
-use lzma_rust2::filter::delta::DeltaReader;
-use lzma_rust2::{Lzma2Reader, LzmaReader, XzReader};
+use lzma_rust2::{Lzma2Reader, LzmaReader};
 use serde_json::Value;
 
 use super::sizes::{Fault, Written, exactly, growing};
 use super::{Codec, Configuration};
 
-/// The longest dictionary, and what decoders take besides.
-const DICTIONARY: usize = 64 << 20;
-const BESIDES: usize = 1 << 20;
-/// The shortest dictionary.
+/// The shortest and the longest dictionary.
 const SHORTEST: usize = 4 << 10;
+const LONGEST: usize = 64 << 20;
+/// The most bits of what was before that a literal depends on, as liblzma has it: the size of a table.
+const CONTEXT_BITS: u64 = 4;
+/// Memory that decoders take besides: a piece of what is stored, and probabilities.
+const BESIDES: usize = 256 << 10;
 
 pub(super) fn new(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
     let format = match configuration.get("format") {
@@ -71,7 +74,7 @@ impl Raw {
             Self::LZMA2 => Compressor::Lzma2,
             Self::LZMA => {
                 let [lc, lp, pb] = [("lc", 3), ("lp", 0), ("pb", 2)].map(|(key, default)| number(last, key, default));
-                if lc > 8 || lp > 4 || pb > 4 {
+                if lc.saturating_add(lp) > CONTEXT_BITS || pb > 4 {
                     return Err("the parameters of LZMA are out of range".into());
                 }
                 Compressor::Lzma { lc: lc as u32, lp: lp as u32, pb: pb as u32 }
@@ -104,77 +107,86 @@ impl Codec for Lzma {
     }
 
     fn scratch(&self, decoded: usize) -> usize {
-        // of a longer dictionary the pages are not touched
-        decoded.min(DICTIONARY).saturating_add(BESIDES)
+        // dictionaries grow as they are filled, to another place
+        2 * decoded.clamp(SHORTEST, LONGEST) + BESIDES
     }
 }
 
 impl Lzma {
     fn written(&self, stored: &[u8], out: &mut [u8]) -> Written {
-        let result = match &self.0 {
-            Format::Xz => xz(stored, out),
-            Format::Any if stored.starts_with(b"\xfd7zXZ\0") => xz(stored, out),
+        match &self.0 {
+            Format::Xz => xz::streams(stored, out),
+            Format::Any if xz::begins(stored) => xz::streams(stored, out),
             Format::Any | Format::Alone => alone(stored, out),
             Format::Raw(raw) => raw.fill(stored, out),
-        };
-        match result {
-            Ok(Some(written)) => Ok(written),
-            Ok(None) => Err(Fault::NoRoom),
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                Err(Fault::Invalid("its LZMA data need a dictionary of more than 64 MiB".into()))
-            }
-            Err(error) => Err(Fault::Invalid(format!("its LZMA data are damaged: {error}"))),
         }
     }
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> Fault {
+    Fault::Invalid(format!("its LZMA data are damaged: {error}"))
 }
 
 /// Returns a length of the dictionary with which that many bytes can be decoded.
 fn dictionary(bytes: usize) -> u32 {
-    bytes.clamp(SHORTEST, DICTIONARY) as u32
+    bytes.clamp(SHORTEST, LONGEST) as u32
 }
 
-fn xz(stored: &[u8], out: &mut [u8]) -> io::Result<Option<usize>> {
-    let limit = (DICTIONARY + BESIDES) >> 10;
-    fill(XzReader::new_mem_limit(stored, true, limit as u32), out)
-}
-
-fn alone(stored: &[u8], out: &mut [u8]) -> io::Result<Option<usize>> {
-    let cut_off = || io::Error::from(ErrorKind::UnexpectedEof);
+/// Decodes a file of the format .lzma.
+fn alone(stored: &[u8], out: &mut [u8]) -> Written {
+    let cut_off = || damaged(&"they are cut off");
     let ([properties], rest) = stored.split_first_chunk().ok_or_else(cut_off)?;
     let (wanted, rest) = rest.split_first_chunk().ok_or_else(cut_off)?;
     let (length, rest) = rest.split_first_chunk().ok_or_else(cut_off)?;
+    if properties % 9 + properties / 9 % 5 > CONTEXT_BITS as u8 {
+        return Err(damaged(&"the parameters are out of range"));
+    }
     let dictionary = u32::from_le_bytes(*wanted).min(dictionary(out.len()));
-    fill(LzmaReader::new_with_props(rest, u64::from_le_bytes(*length), *properties, dictionary, None)?, out)
+    let reader = LzmaReader::new_with_props(rest, u64::from_le_bytes(*length), *properties, dictionary, None);
+    fill(&mut reader.map_err(|error| damaged(&error))?, out)
 }
 
 impl Raw {
-    fn fill(&self, stored: &[u8], out: &mut [u8]) -> io::Result<Option<usize>> {
+    fn fill(&self, stored: &[u8], out: &mut [u8]) -> Written {
         let dictionary = dictionary(out.len());
-        let mut reader: Box<dyn Read + '_> = match self.compressor {
-            Compressor::Lzma2 => Box::new(Lzma2Reader::new(stored, dictionary, None)),
-            // the end is marked
+        let written = match self.compressor {
+            Compressor::Lzma2 => fill(&mut Lzma2Reader::new(stored, dictionary, None), out)?,
             Compressor::Lzma { lc, lp, pb } => {
-                Box::new(LzmaReader::new(stored, u64::MAX, lc, lp, pb, dictionary, None)?)
+                // the end is marked
+                let reader = LzmaReader::new(stored, u64::MAX, lc, lp, pb, dictionary, None);
+                fill(&mut reader.map_err(|error| damaged(&error))?, out)?
             }
         };
-        for distance in self.deltas.iter().rev() {
-            reader = Box::new(DeltaReader::new(reader, *distance));
-        }
-        fill(reader, out)
+        let decoded = out.get_mut(..written).unwrap_or_default();
+        self.deltas.iter().rev().for_each(|distance| add_differences(decoded, *distance));
+        Ok(written)
     }
 }
 
-/// Reads all bytes, and returns how many there are. `None` if there are more than `out` has room for.
-fn fill(mut reader: impl Read, out: &mut [u8]) -> io::Result<Option<usize>> {
+/// Adds to each byte the one that it is a difference from.
+fn add_differences(bytes: &mut [u8], distance: usize) {
+    for at in distance..bytes.len() {
+        bytes[at] = bytes[at].wrapping_add(bytes[at - distance]);
+    }
+}
+
+/// Reads all bytes, and returns how many there are.
+fn fill(reader: &mut impl Read, out: &mut [u8]) -> Written {
+    let mut read = |rest: &mut [u8]| loop {
+        match reader.read(rest) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result.map_err(|error: io::Error| damaged(&error)),
+        }
+    };
     let mut filled = 0;
     while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest)? {
-            0 => return Ok(Some(filled)),
+        match read(rest)? {
+            0 => return Ok(filled),
             more => filled += more,
         }
     }
     // the end is checked only if it is read
-    Ok(if reader.read(&mut [0])? == 0 { Some(filled) } else { None })
+    if read(&mut [0])? == 0 { Ok(filled) } else { Err(Fault::NoRoom) }
 }
 
 #[cfg(test)]
