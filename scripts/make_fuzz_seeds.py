@@ -5,6 +5,7 @@
 
 What is committed in fuzz/seeds is a small part of these and of what fuzzing has found: `scripts/fuzz.sh --minimise`.
 """
+import base64
 import hashlib
 import json
 import os
@@ -131,6 +132,28 @@ def codecs(folder):
             put(folder, "codecs", struct.pack("<BH", number, decoded) + content[at : at + length])
 
 
+def precomputed(folder):
+    for path, info in files("precomputed", r"/info$"):
+        info = json.loads(info)
+        scale, channels = info["scales"][0], info["num_channels"]
+        for chunk, data in list(files(os.path.dirname(path), r"\d_[^/]*\d$"))[:4]:
+            extent = [int(re.sub(r"(-?\d+)-(-?\d+)", r"\2", part)) - int(re.match(r"-?\d+", part).group())
+                      for part in os.path.basename(chunk).split("_")]
+            size = int(re.search(r"\d+", info["data_type"]).group()) // 8
+            if scale["encoding"] == "compressed_segmentation":
+                blocks = [n - 1 for n in scale["compressed_segmentation_block_size"]]
+                shape = bytes([n - 1 for n in extent] + blocks + [(channels - 1) * 2 + (size == 8)])
+                put(folder, "compressed_segmentation", shape + data)
+            if scale["encoding"] == "png":
+                width, height = struct.unpack_from(">II", data, 16)
+                head = bytes([width - 1, height - 1, channels - 1 | (size - 1) << 2])
+                put(folder, "png", head + data)
+                put(folder, "png", bytes([7, 5, 8 | channels - 1 | (size - 1) << 2]) + data[64:400])
+    with open(os.path.join(DATA, "precomputed", "images.json")) as file:
+        for image in json.load(file):
+            put(folder, "jpeg", bytes([0, 0, image["channels"] // 3]) + base64.b64decode(image["jpeg"]))
+
+
 def built(folder):
     """A few inputs for the targets that build their datasets from numbers."""
     for target in ("array_read", "wkw_cube", "zgy_bricks", "vds_container"):
@@ -141,7 +164,7 @@ def built(folder):
 
 if __name__ == "__main__":
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.join(DATA, "../../target/fuzzing/corpus")
-    for make in (vds, wkw, zgy, codecs, built):
+    for make in (vds, wkw, zgy, codecs, precomputed, built):
         make(where)
     for name in sorted(os.listdir(where)):
         print(f"{name}: {len(os.listdir(os.path.join(where, name)))} inputs")

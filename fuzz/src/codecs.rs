@@ -77,7 +77,7 @@ pub(crate) fn decode(codec: &dyn Codec, stored: &[u8], most: usize) -> u64 {
     let one = filled(0);
     assert!(filled(0xff) == one, "{name}: the bytes depend on what the buffer held");
     assert!(one.as_ref().ok() == all.as_ref().ok(), "{name} gives other bytes where their number is known");
-    for error in [one.err(), all.err()].into_iter().flatten() {
+    if let Some(error) = one.err().or(all.err()) {
         assert!(!error.is_empty() && !error.contains('\n'), "{name}: {error:?} is no line");
         return 0;
     }

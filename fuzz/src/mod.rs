@@ -23,7 +23,10 @@ use crate::test_support::{handmade, memory_folder};
 
 pub mod array_read;
 pub mod codecs;
+pub mod compressed_segmentation;
+pub mod jpeg;
 pub mod lz4;
+pub mod png;
 pub mod vds_chunk;
 pub mod vds_container;
 pub mod vds_description;
@@ -50,10 +53,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "array_read", body: array_read::run, least: 200 },
     Target { name: "codecs", body: codecs::run, least: 30 },
+    Target { name: "compressed_segmentation", body: compressed_segmentation::run, least: 8 },
+    Target { name: "jpeg", body: jpeg::run, least: 20 },
     Target { name: "lz4", body: lz4::run, least: 10 },
+    Target { name: "png", body: png::run, least: 10 },
     Target { name: "vds_chunk", body: vds_chunk::run, least: 20 },
     Target { name: "vds_container", body: vds_container::run, least: 20 },
     Target { name: "vds_description", body: vds_description::run, least: 5 },

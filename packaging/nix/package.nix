@@ -61,11 +61,11 @@ rustPlatform.buildRustPackage (
     '';
 
     meta = {
-      description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW) as plain array files";
+      description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5) as plain array files";
       longDescription = ''
         volfs shows seismic surveys in ZGY and VDS (OpenVDS) and microscopy volumes in
-        WKW (webKNOSSOS) as a read-only tree of raw samples, NumPy files and JSON, at
-        every level of detail. Any program that can read a file can read an inline, a
+        WKW (webKNOSSOS), Zarr and N5 as a read-only tree of raw samples, NumPy files
+        and JSON, at every level of detail. Any program that can read a file can read an inline, a
         slice or a trace; bricks are decoded when they are read, and nothing is
         converted or copied.
 

@@ -48,11 +48,9 @@ def by_zarr_python(path):
 
 def by_tensorstore(path):
     """Reads with tensorstore, whose own cache stays off."""
-    import tensorstore
-
-    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}}
-    array = tensorstore.open(spec, read=True).result()
-    return array.shape, lambda start, edge: array[tuple(slice(n, n + edge) for n in start)].read().result()
+    array = importlib.import_module("peer_tensorstore").array_of(path)
+    return array.shape, lambda start, edge: array[
+        tuple(slice(n, n + (edge or 1)) if edge or axis < 2 else slice(None) for axis, n in enumerate(start))].read().result()
 
 
 def by_rows(path):
@@ -71,7 +69,7 @@ def by_rows(path):
     return shape, read
 
 
-CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw", "volfs")}
+CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw", "volfs", "zarr")}
 CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
             "mapped": lambda path: sliced(np.load(path, mmap_mode="r")), "rows": by_rows}
 

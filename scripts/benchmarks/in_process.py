@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import figures
-from volumes import VOLUMES, load_pages
+from volumes import CHUNKED, VOLUMES, load_pages
 
 HERE = Path(__file__).parent
 # what is read: the arguments of a driver, or of box_reader.py
@@ -46,18 +46,18 @@ def compare(volume, path, args):
     load_pages(path)
     found = {}
     for what in ("all", "0", "1", "2", *BOXES):
-        rounds = [[once(side, path, what, args.module) for side in (volume.peer, "volfs")] for _ in range(args.rounds)]
+        rounds = [[once(side, path, what, args.module) for side in (args.peer or volume.peer, "volfs")] for _ in range(args.rounds)]
         theirs, ours = ([tuple(map(statistics.median, zip(*side)))] for side in zip(*rounds))
         ratio = statistics.median(peer[0] / own[0] for peer, own in rounds)
         found[what] = {"ratio": ratio, "peer": theirs[0], "volfs": ours[0]}
     return found
 
 
-def cells(volume, found, size):
+def cells(volume, peer, found, size):
     """Returns a row of the table."""
     slices = [found[axis]["ratio"] for axis in "012"]
     per_gib = [found["all"][side][1] / size * 2**30 for side in ("volfs", "peer")]
-    row = [volume.title, volume.peer, f"{found['all']['ratio']:.2f}", ", ".join(f"{ratio:.2g}" for ratio in slices)]
+    row = [volume.title, peer, f"{found['all']['ratio']:.2f}", ", ".join(f"{ratio:.2g}" for ratio in slices)]
     row += [f"{found[what]['ratio']:.2f}" for what in BOXES]
     return row + ["{:.2f}, {:.2f}".format(*per_gib)]
 
@@ -69,6 +69,7 @@ def main():
     parser.add_argument("--module", type=Path, required=True, help="a folder with the Python module volfs")
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peer", choices=["zarr"], help="read with this in place of the usual library")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     parser.add_argument("patterns", nargs="*", default=["*"])
     args = parser.parse_args()
@@ -76,7 +77,7 @@ def main():
     data, begin, rows = args.data / str(args.size), time.strftime("%F %T"), []
     head = ["volume", "library", "whole", "slices, axis 0, 1, 2", *BOXES, "processor s/GiB: volfs, library"]
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
-    for volume in VOLUMES:
+    for volume in (*VOLUMES, *CHUNKED):
         if not any(fnmatch.fnmatch(volume.name, pattern) for pattern in args.patterns):
             continue
         problem = volume.make(data, args.size)
@@ -86,7 +87,7 @@ def main():
         size = args.size**3 * {"dtype=uint8": 1, "dtype=uint16": 2}.get((*volume.recipe, "")[1], 4)
         found = compare(volume, volume.path(data), args)
         rows.append({"volume": volume.title, "bytes": size} | found)
-        print("| " + " | ".join(cells(volume, found, size)) + " |", flush=True)
+        print("| " + " | ".join(cells(volume, args.peer or volume.peer, found, size)) + " |", flush=True)
     if args.json:
         about = {"size": args.size, "rounds": args.rounds, "load": os.getloadavg()[0]}
         figures.write(args.json, Path("volfs"), begin, about, in_process=rows)

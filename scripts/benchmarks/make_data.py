@@ -2,7 +2,7 @@
 
     make_data.py KIND PATH EDGE [key=value ...]
 
-KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=) or wkw (dtype=, blocks=). The PATH of a VDS may be the URL
+KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=), wkw (dtype=, blocks=) or chunks (dtype=, of=: a name of CHUNKED). The PATH of a VDS may be the URL
 of an object store, with the connection of openvds in OPENVDS_CONNECTION.
 """
 
@@ -85,11 +85,63 @@ def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
     (path / "datasource-properties.json").write_text(json.dumps(about))
 
 
+def inner(codecs, chunk):
+    """Returns the codecs of shards of chunks of this edge."""
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    return [{"name": "sharding_indexed", "configuration": {"chunk_shape": [chunk] * 3, "codecs": codecs, "index_codecs": index}}]
+
+
+LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
+ZSTD = [*LITTLE, {"name": "zstd", "configuration": {"level": 5}}]
+# what tensorstore is told of volumes in chunks: the driver, and the metadata beside shape and type
+CHUNKED = {
+    "zarr3-shards": ("zarr3", {"codecs": inner(ZSTD, 32)}, 256),
+    "zarr3-zstd": ("zarr3", {"codecs": ZSTD}, 64),
+    "zarr3-raw": ("zarr3", {"codecs": LITTLE}, 64),
+    "zarr2-blosc": ("zarr", {"compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}}, 64),
+    "n5-gzip": ("n5", {"compression": {"type": "gzip"}}, 64),
+    "precomputed-segments": ("neuroglancer_precomputed", {}, 64),
+}
+
+
+def make_chunks(path, edge, of, dtype="uint16"):
+    """Writes a volume in chunks with tensorstore, in the order z, y, x, or x, y, z where the format reverses axes."""
+    import tensorstore as ts
+
+    driver, metadata, chunk = CHUNKED[of]
+    shape, chunks = [edge] * 3, [min(chunk, edge)] * 3
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": str(path)}}
+    if driver == "zarr3":
+        grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
+        spec["metadata"] = metadata | {"shape": shape, "data_type": dtype, "chunk_grid": grid}
+    elif driver == "zarr":
+        spec["metadata"] = metadata | {"shape": shape, "dtype": np.dtype(dtype).str, "chunks": chunks}
+    elif driver == "n5":
+        spec["metadata"] = metadata | {"dimensions": shape, "dataType": dtype, "blockSize": chunks}
+    else:
+        spec["multiscale_metadata"] = {"type": "segmentation", "data_type": dtype, "num_channels": 1}
+        spec["scale_metadata"] = {"size": shape, "encoding": "compressed_segmentation", "chunk_size": chunks, "key": "1",
+                                  "compressed_segmentation_block_size": [8, 8, 8], "resolution": [4, 4, 4]}
+    array = ts.open(spec, create=True).result()
+    for first in range(0, edge, 256):
+        below = min(first + 256, edge)
+        # x, y, z
+        voxels = cubes.cells((0, 0, first), (edge, edge, below), "uint16" if dtype == "uint32" else dtype)
+        if dtype == "uint32":
+            voxels = (voxels // 4000).astype(dtype)
+        if driver.startswith("zarr"):
+            array[first:below] = voxels.T
+        elif driver == "n5":
+            array[:, :, first:below] = voxels
+        else:
+            array[:, :, first:below, 0] = voxels
+
+
 def main():
     """Writes a file to a temporary name first, so that an interrupted run never leaves half a volume under the final name.
     openvds writes LayerStatus last to a store."""
     kind, path, edge, *words = sys.argv[1:]
-    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw}[kind]
+    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw, "chunks": make_chunks}[kind]
     options = dict(word.split("=") for word in words)
     if "://" in path:
         write(path, int(edge), **options)

@@ -11,7 +11,7 @@ from mounts import Absent
 
 HERE = Path(__file__).parent
 # bytes per sample of a brick that a decoder of the codec needs beyond the cache: coded and decoded form
-WORKING_BYTES = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4}
+WORKING_BYTES = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4, "chunks": 8}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Volume:
     @property
     def peer(self):
         """The reference library of the format."""
-        return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw"}[self.recipe[0]]
+        return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw", "chunks": "tensorstore"}[self.recipe[0]]
 
     def size(self, tools):
         """Returns the bytes of its samples."""
@@ -46,7 +46,7 @@ class Volume:
 
     def path(self, data):
         """Returns its path, with the extension of the format."""
-        return data / (self.name + {"zgy": ".zgy", "vds": ".vds", "wkw": ""}[self.recipe[0]])
+        return data / (self.name + {"zgy": ".zgy", "vds": ".vds"}.get(self.recipe[0], ""))
 
     def make(self, data, edge):
         """Writes it unless it exists; returns the reason if that fails."""
@@ -97,6 +97,22 @@ VOLUMES = (
     Volume("wkw-raw-uint16", "WKW raw uint16", "raw", ("wkw", "dtype=uint16", "blocks=raw")),
     Volume("wkw-lz4-uint8", "WKW LZ4 uint8", "lz4", ("wkw", "dtype=uint8", "blocks=lz4"), (1.0, 1.3)),
     Volume("wkw-lz4-uint16", "WKW LZ4 uint16", "lz4", ("wkw", "dtype=uint16", "blocks=lz4"), (1.0, 1.3)),
+)
+
+
+def chunked(name, title, dtype="uint16", codec="chunks"):
+    """Returns a volume in chunks, of which tensorstore is the peer."""
+    return Volume(name, title, codec, ("chunks", f"dtype={dtype}", f"of={name}"), (1.0, 1.0))
+
+
+# In process; through a mount they are as the others.
+CHUNKED = (
+    chunked("zarr3-shards", "Zarr v3 zstd, shards of 32"),
+    chunked("zarr3-zstd", "Zarr v3 zstd 64"),
+    chunked("zarr3-raw", "Zarr v3 raw 64", codec="raw"),
+    chunked("zarr2-blosc", "Zarr v2 blosc lz4 64"),
+    chunked("n5-gzip", "N5 gzip 64"),
+    chunked("precomputed-segments", "precomputed segments 64", "uint32"),
 )
 
 

@@ -189,7 +189,7 @@ impl Dataset {
         &self.0.name
     }
 
-    /// The format: `zgy`, `vds` or `wkw`.
+    /// The format, in lower case: `zgy`, `zarr`, ...
     #[must_use]
     pub fn format(&self) -> &str {
         self.0.format

@@ -110,7 +110,9 @@ impl Recogniser {
 
     /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.
     pub(super) fn format_of_file(&self, path: &Path, file: &dyn Place) -> io::Result<Verdict> {
-        Ok(self.format_of_head(&file.read_head(HEAD)?).or_else(|| self.format_of_extension(path)))
+        let head = file.read_head(HEAD)?;
+        let known = self.format_of_head(&head).or_else(|| self.format_of_extension(path));
+        Ok(known.or_else(|| self.formats.iter().find(|format| format.may_be_file(&head))))
     }
 
     fn format_of_head(&self, head: &[u8]) -> Verdict {
@@ -118,8 +120,9 @@ impl Recogniser {
     }
 
     fn format_of_extension(&self, name: &Path) -> Verdict {
-        let extension = name.extension()?.to_str()?.to_ascii_lowercase();
-        self.formats.iter().find(|format| format.extension() == Some(&*extension))
+        let name = name.file_name()?.to_str()?.to_ascii_lowercase();
+        let has = |extension: &&str| name.strip_suffix(*extension).is_some_and(|stem| stem.ends_with('.'));
+        self.formats.iter().find(|format| format.extensions().iter().any(has))
     }
 
     /// Returns whether a file has the extension of a format. Such a file is shown even if it is not a dataset: its
@@ -161,7 +164,7 @@ impl Recogniser {
         let Some(format) = self.format_of_folder(&folder)? else {
             return Ok(Entry::new(NodeKind::Folder, folder.place.about()));
         };
-        let description = format.folder_file().and_then(|file| folder.find(file));
+        let description = format.folder_files().iter().find_map(|file| folder.find(file));
         match folder.failure() {
             Some(error) => Err(error),
             None => Ok(Entry::of_folder(folder.place.about(), description.as_ref().map(|file| file.about()))),
@@ -287,8 +290,8 @@ mod tests {
             "brk"
         }
 
-        fn extension(&self) -> Option<&'static str> {
-            Some("brk")
+        fn extensions(&self) -> &'static [&'static str] {
+            &["brk"]
         }
 
         fn is_file(&self, head: &[u8]) -> bool {
@@ -428,7 +431,7 @@ mod tests {
         assert_eq!(format_of(registry(), root.path()), None);
         describe(root.path());
         assert_eq!(format_of(registry(), root.path()), Some("wkw"));
-        let zarr = json!({"dataLayers": [{"name": "a", "dataFormat": "zarr"}]}).to_string();
+        let zarr = json!({"dataLayers": [{"name": "a", "dataFormat": "neuroglancerPrecomputed"}]}).to_string();
         fs::write(root.path().join("datasource-properties.json"), zarr).unwrap();
         fs::remove_dir_all(root.path().join("other")).unwrap();
         assert_eq!(format_of(registry(), root.path()), None, "a description of other data");

@@ -9,19 +9,19 @@ const FLETCHER32: &str = "fletcher32";
 const LENGTH: usize = 4;
 
 pub(super) fn new_adler32(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
-    Checksum::new("adler32", deflate::adler32, Place::Start, configuration)
+    Checksum::boxed("adler32", deflate::adler32, Place::Start, configuration)
 }
 
 pub(super) fn new_crc32(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
-    Checksum::new("crc32", |bytes| deflate::crc32(&[bytes]), Place::Start, configuration)
+    Checksum::boxed("crc32", |bytes| deflate::crc32(&[bytes]), Place::Start, configuration)
 }
 
 pub(super) fn new_fletcher32(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
-    Checksum::new(FLETCHER32, fletcher32, Place::End, configuration)
+    Checksum::boxed(FLETCHER32, fletcher32, Place::End, configuration)
 }
 
 pub(super) fn new_crc32c(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
-    Checksum::new("crc32c", crc32c, Place::End, configuration)
+    Checksum::boxed("crc32c", crc32c, Place::End, configuration)
 }
 
 /// A sum of bytes, stored little-endian.
@@ -38,7 +38,7 @@ enum Place {
 }
 
 impl Checksum {
-    fn new(
+    fn boxed(
         name: &'static str,
         sum: fn(&[u8]) -> u32,
         default: Place,
@@ -123,7 +123,7 @@ static CRC32C: [[u32; 256]; STEP] = {
 };
 
 /// Returns the CRC-32C (RFC 3720).
-fn crc32c(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
     let mut crc = u32::MAX;
     for step in steps {

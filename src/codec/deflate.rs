@@ -86,7 +86,9 @@ mod libdeflate {
 mod rust {
     use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-    use super::super::sizes::{Fault, Written};
+    use super::super::sizes::Fault;
+    #[cfg(not(target_os = "linux"))]
+    use super::super::sizes::Written;
     use super::{damaged, invalid, other_length, too_long};
 
     const MODULUS: u32 = 65521;
@@ -104,11 +106,13 @@ mod rust {
         }
     }
 
+    #[cfg(not(target_os = "linux"))]
     /// Decodes the zlib stream at the start of `stored` to the start of `out`.
     pub(crate) fn zlib_beginning(stored: &[u8], out: &mut [u8]) -> Written {
         Ok(inflate("zlib", Decompress::new(true), stored, out)?.1)
     }
 
+    #[cfg(not(target_os = "linux"))]
     /// Decodes the deflate data at the start of `stored` to the start of `out`.
     pub(crate) fn raw(stored: &[u8], out: &mut [u8]) -> Written {
         Ok(raw_with_end(stored, out)?.1)

@@ -1,21 +1,23 @@
 //! Decoders that are not tied to one format: stored bytes in, samples of a known length out.
 //!
 //! Those that formats name in their descriptions, alone or in chains, are [`Codec`]s, which [`codec`] makes.
-// until formats are read that name codecs
-#![allow(dead_code)]
 
 mod arithmetic;
 pub(crate) mod blosc;
 mod bzip2;
 mod checksum;
+pub(crate) mod compressed_segmentation;
 pub(crate) mod deflate;
 mod filters;
 pub(crate) mod inflate;
+pub(crate) mod jpeg;
 pub(crate) mod lz4;
 mod lz4_blocks;
 mod lzma;
 mod numpy;
 mod pcodec;
+mod pipeline;
+pub(crate) mod png;
 mod shuffle;
 mod sizes;
 #[cfg(test)]
@@ -26,6 +28,9 @@ mod zlib;
 mod zstd;
 
 use serde_json::{Map, Value};
+
+pub(crate) use checksum::crc32c;
+pub(crate) use pipeline::{DecodeError, Finish, Pipeline, SwapBytes};
 
 /// One codec of a chain, with its configuration.
 pub(crate) trait Codec: Send + Sync {

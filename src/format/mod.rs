@@ -4,11 +4,17 @@
 //! does not depend on how they are read. A new format is a folder here and an entry of [`registry`].
 
 mod bytes;
+mod chunked;
 mod extents;
+pub(crate) mod n5;
+pub(crate) mod precomputed;
+mod reoriented;
 mod segy;
 mod traits;
 pub(crate) mod vds;
+mod verdicts;
 pub(crate) mod wkw;
+pub(crate) mod zarr;
 pub(crate) mod zgy;
 
 use std::io;
@@ -16,6 +22,7 @@ use std::io;
 use serde_json::Value;
 use thiserror::Error;
 
+pub(crate) use reoriented::Reoriented;
 pub(crate) use segy::{SegyImport, SegySample};
 pub(crate) use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};
 use traits::{MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES};
@@ -38,6 +45,11 @@ impl Registry {
         self.0.iter().copied()
     }
 
+    /// Returns the format whose arrays descriptions of another format call `name`, in any case.
+    pub(crate) fn of_arrays(self, name: &str) -> Option<&'static dyn Format> {
+        self.iter().find(|format| format.array_names().iter().any(|known| known.eq_ignore_ascii_case(name)))
+    }
+
     /// Returns the names of all formats in upper case, separated by commas, for messages.
     pub(crate) fn names(self) -> String {
         let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();
@@ -47,7 +59,7 @@ impl Registry {
 
 /// Returns the formats of this version.
 pub(crate) const fn registry() -> Registry {
-    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds])
+    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds, &zarr::Zarr, &n5::N5, &precomputed::Precomputed])
 }
 
 /// Why a dataset, or a part of one, cannot be read.

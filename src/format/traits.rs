@@ -17,14 +17,20 @@ pub(crate) trait Format: Send + Sync {
     /// Returns the format's name as JSON has it: `zgy`.
     fn name(&self) -> &'static str;
 
-    /// Returns the extension of the format's files, lower case and without the dot. A file with this extension is shown
-    /// as a dataset even if its content is not of the format; opening it then gives the reason.
-    fn extension(&self) -> Option<&'static str> {
-        None
+    /// Returns the extensions of the format's files, lower case and without the first dot. A file with one of them is
+    /// shown as a dataset even if its content is not of the format; opening it then gives the reason.
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Returns whether a file that begins with `head` (16 bytes, or the whole file if it is shorter) is of this format.
     fn is_file(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// Returns whether a file that begins with `head` may be of this format if it is opened by its own name, although it
+    /// is not shown in a folder: files of other kinds begin the same.
+    fn may_be_file(&self, _head: &[u8]) -> bool {
         false
     }
 
@@ -43,10 +49,25 @@ pub(crate) trait Format: Send + Sync {
     /// Frees memory that decoders keep for the next calls.
     fn release_idle(&self) {}
 
-    /// Returns the name of the file whose version is the version of a dataset in a folder. Without such a file it is
-    /// the version of the folder.
-    fn folder_file(&self) -> Option<&'static str> {
-        None
+    /// Returns the names of the files that describe a dataset in a folder: the version of the first that is there is
+    /// the version of the dataset. Without such a file it is the version of the folder.
+    fn folder_files(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the names that descriptions of other formats give to arrays of this one.
+    fn array_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns whether the format counts axes from the fastest one, and its arrays from the slowest.
+    fn counts_axes_from_the_fastest(&self) -> bool {
+        false
+    }
+
+    /// Opens one array that the description of another format names by its folder.
+    fn open_array(&self, _folder: Arc<dyn Folder>, _with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
+        Err(FormatError::NotThisFormat(format!("arrays of {} are not opened by themselves", self.name())))
     }
 
     /// Reads and checks the headers of a dataset that is a file.

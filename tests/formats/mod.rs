@@ -9,12 +9,14 @@ mod forks;
 mod fuzzing;
 mod layer_folders;
 mod mutations;
+mod precomputed_oracle;
 mod slice_access;
 mod structure;
 mod vds_damage;
 mod vds_oracle;
 mod wkw_oracle;
 mod worked_example;
+mod zarr_oracle;
 mod zgy_oracle;
 
 /// Returns the number of mutations of each dataset: VOLFS_MUTATIONS if that is set, else `default`.

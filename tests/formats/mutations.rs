@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::mutations;
+use crate::format::n5::N5;
+use crate::format::precomputed::Precomputed;
 use crate::format::wkw::Wkw;
+use crate::format::zarr::Zarr;
 use crate::format::zgy::Zgy;
-use crate::format::{Dataset, FormatError};
+use crate::format::{Dataset, Format, FormatError};
 use crate::fuzz::allocations::measure;
 use crate::fuzz::bricks::{self, Kept};
 use crate::source::Blocking;
@@ -212,12 +215,12 @@ fn mutate_cloud(noise: &mut Noise, sound: &Cloud) -> Cloud {
 fn mutate_folder(noise: &mut Noise, files: &mut Files) {
     for _ in 0..=noise.below(3) {
         // half of the time the description, and headers more often than their share of the files
-        let wanted = ["", ".json", ".json", "header.wkw"][noise.below(4)];
+        let wanted = ["", ".json", ".json", "header.wkw", ".zarray"][noise.below(5)];
         let of: Vec<String> = files.keys().filter(|name| name.ends_with(wanted)).cloned().collect();
         let Some(name) = of.get(noise.below(of.len())) else { continue };
         let Some(file) = files.get_mut(name).filter(|file| !file.is_empty()) else { continue };
         let at = if noise.below(2) == 0 { noise.below(file.len()) } else { noise.below(file.len().min(96)) };
-        if name.ends_with(".json") {
+        if name.ends_with(".json") || name.contains(".z") {
             spoil_text(noise, file)
         } else {
             spoil(noise, file, at)
@@ -321,6 +324,67 @@ fn wkw_datasets() {
         check_mutations(name, true, 400, |noise| {
             let mut bad = files.clone();
             mutate_folder(noise, &mut bad);
+            read_all(bad)
+        });
+    }
+}
+
+/// Zarr and N5: a chunk decodes to what the description says, however short it is.
+fn check_hierarchy(format: &dyn Format, name: &str, opens: bool, times: u64) {
+    let files = files_below(&test_data("zarr").join(name));
+    let read_all = |files| read(open_files(format, files), Kept::InOneFile, u64::MAX);
+    read_all(files.clone()).expect("it opens as it is");
+    check_mutations(name, opens, times, |noise| {
+        let mut bad = files.clone();
+        (0..4).for_each(|_| mutate_folder(noise, &mut bad));
+        read_all(bad)
+    });
+}
+
+#[test]
+fn zarr_hierarchies() {
+    for name in ["v2.zarr", "v3.zarr", "one.zarr", "image-0.4.zarr", "image-0.5.zarr"] {
+        check_hierarchy(&Zarr, name, name != "one.zarr", 300);
+    }
+}
+
+#[test]
+fn n5_containers() {
+    check_hierarchy(&N5, "volume.n5", true, 400);
+}
+
+#[test]
+fn webknossos_datasets_with_layers_of_other_formats() {
+    check_hierarchy(&Wkw, "webknossos", false, 300);
+}
+
+#[test]
+fn precomputed_volumes() {
+    for name in ["raw", "segments-32", "png-4", "jpeg-rgb", "gzip", "sharded", "sharded-hashed", "sharded-plain"] {
+        let files = files_below(&test_data("precomputed").join(name));
+        // a block of one id, and deflate, expand to anything
+        let read_all = |files| read(open_files(&Precomputed, files), Kept::InOneFile, u64::MAX);
+        read_all(files.clone()).expect("it opens as it is");
+        check_mutations(name, true, 400, |noise| {
+            let mut bad = files.clone();
+            for _ in 0..=noise.below(3) {
+                let wanted = ["info", "info", "", "shard"][noise.below(4)];
+                let of: Vec<String> = bad.keys().filter(|name| name.ends_with(wanted)).cloned().collect();
+                let Some(name) = of.get(noise.below(of.len().max(1))) else { continue };
+                let Some(file) = bad.get_mut(name).filter(|file| !file.is_empty()) else { continue };
+                let at = if noise.below(2) == 0 { noise.below(file.len()) } else { noise.below(file.len().min(96)) };
+                if name == "info" {
+                    spoil_text(noise, file)
+                } else {
+                    spoil(noise, file, at)
+                }
+                match noise.below(24) {
+                    0 => file.truncate(at),
+                    1 => drop(bad.remove(name)),
+                    2 => file.extend([0; 64]),
+                    _ => {}
+                }
+            }
             read_all(bad)
         });
     }

@@ -209,11 +209,12 @@ fn a_bucket_of_a_million_objects_is_entered_with_a_few_requests() {
         server.forget();
         let Some(mount) = Mount::of_store(key, &environment, &[]) else { return };
         let mounted = server.log();
-        assert!(mounted.len() <= 12, "{key}: {mounted:#?}");
+        // the signs of all formats, in a folder whose names are not all known
+        assert!(mounted.len() <= 24, "{key}: {mounted:#?}");
         server.forget();
         assert!(names(mount.path("survey")).contains("Amplitude"), "{:?}", names(mount.path("survey")));
         let entered = server.log();
-        assert!(entered.len() <= 20, "{key}: {entered:#?}");
+        assert!(entered.len() <= 30, "{key}: {entered:#?}");
         // and what is in it is read
         assert!(!fs::read(mount.path("survey/Amplitude/lod0.raw")).unwrap().is_empty());
         assert!(server.log().len() < 200, "{}", server.log().len());

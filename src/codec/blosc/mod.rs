@@ -72,14 +72,6 @@ impl Codec for Blosc {
     }
 }
 
-/// Decodes the bytes in `range` of what a chunk decodes to, which must fill `out`: only the blocks that they are in.
-pub(crate) fn decode_part(stored: &[u8], range: Range<u64>, out: &mut [u8]) -> Result<(), String> {
-    let chunk = Chunk::read(stored)?;
-    let first =
-        usize::try_from(range.start).ok().filter(|_| range.end.checked_sub(range.start) == Some(out.len() as u64));
-    chunk.part(first.ok_or("bytes and room for them differ")?, out)
-}
-
 /// A chunk of at least one block, whose sizes are not zero. Nothing else is checked.
 struct Chunk<'a> {
     /// Without bytes after its end.
@@ -279,37 +271,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_is_that_of_the_whole(
+        fn chunks_of_any_blocks_are_decoded(
             bytes in prop::collection::vec(0u8..4, 0..2000), sample in 1u8..9, block in 1usize..400,
-            range in any::<(prop::sample::Index, prop::sample::Index)>(),
         ) {
             let stored = chunk(&bytes, sample, block);
             prop_assert_eq!(Blosc.decode_unsized(&stored, bytes.len()), Ok(bytes.clone()));
-            let ends = [range.0.index(bytes.len() + 1), range.1.index(bytes.len() + 1)];
-            let range = ends[0].min(ends[1])..ends[0].max(ends[1]);
-            let mut out = vec![0xaa; range.len()];
-            prop_assert_eq!(decode_part(&stored, range.start as u64..range.end as u64, &mut out), Ok(()));
-            prop_assert_eq!(&out[..], &bytes[range]);
         }
-    }
-
-    #[test]
-    fn only_the_blocks_of_a_part_are_read() {
-        let bytes = [1; 1000];
-        let mut stored = chunk(&bytes, 2, 100);
-        let places = HEADER..HEADER + 40;
-        // the third block alone has a place
-        for at in places.step_by(4).filter(|at| *at != HEADER + 8) {
-            stored[at..at + 4].fill(0xff);
-        }
-        let part = |range: Range<u64>| decode_part(&stored, range.clone(), &mut vec![0; (range.end - range.start) as usize]);
-        assert_eq!([part(200..300), part(250..250), part(299..300)], [const { Ok(()) }; 3]);
-        for range in [199..300, 200..301] {
-            assert_eq!(part(range), Err("its Blosc chunk names bytes that it does not have".into()));
-        }
-        assert_eq!(part(900..1001), Err("its Blosc chunk decodes to 1000 bytes only".into()));
-        assert!(decode_part(&stored, 200..210, &mut [0; 9]).is_err());
-        assert!(decode_part(&stored, Range { start: 9, end: 0 }, &mut []).is_err());
     }
 
     #[test]

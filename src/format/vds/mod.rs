@@ -39,8 +39,8 @@ impl Format for Vds {
         "vds"
     }
 
-    fn extension(&self) -> Option<&'static str> {
-        Some("vds")
+    fn extensions(&self) -> &'static [&'static str] {
+        &["vds"]
     }
 
     fn is_file(&self, head: &[u8]) -> bool {
@@ -64,8 +64,8 @@ impl Format for Vds {
         (both("") || both(store::EXTENSION) && has_layers()).then_some(true)
     }
 
-    fn folder_file(&self) -> Option<&'static str> {
-        Some(store::STATUS)
+    fn folder_files(&self) -> &'static [&'static str] {
+        &[store::STATUS]
     }
 
     fn release_idle(&self) {

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
+
 use super::header::Header;
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag};
 use crate::format::bytes::decimal;
@@ -76,7 +78,7 @@ pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<DescribedMag
         let path = join(layer, &name);
         // a header that cannot be read counts: opening the mag gives the reason
         if !matches!(dataset.len(&join(&path, HEADER)), Ok(None)) {
-            mags.push(DescribedMag { mag, path: Some(path) });
+            mags.push(DescribedMag { mag, path: Some(path), axis_order: Value::Null });
         }
     }
     Ok(mags)

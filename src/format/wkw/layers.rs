@@ -10,12 +10,9 @@ use super::cubes::Cubes;
 use super::files::{self, HEADER};
 use super::header::Header;
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag, Scale};
-use crate::format::{Array, Finding, HiddenLayer, Layer, Severity, native};
+use crate::format::{Array, Finding, Format, HiddenLayer, Layer, Severity, native, registry};
 use crate::source::{Blocking, Folder, IndexCache, NoFolder};
 use crate::volume::{ArrayId, ArrayInfo, Axis, Dtype, NativeJson};
-
-/// Files that a mag's folder has in other formats of webKNOSSOS.
-const OTHER_FORMATS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
 
 /// The state of a dataset while its layers are opened.
 pub(super) struct Opening {
@@ -36,12 +33,12 @@ struct OpenMag {
 }
 
 /// Why a mag cannot be shown: damage if data that should be there are damaged or missing, else a note.
-type Fault = (Severity, String);
+pub(super) type Fault = (Severity, String);
 /// A mag that cannot be shown, as JSON, and why.
-type NoMag = (Value, Fault);
+pub(super) type NoMag = (Value, Fault);
 
 /// Returns the name of a mag in JSON for messages.
-fn mag_name(mag: &Value) -> String {
+pub(super) fn mag_name(mag: &Value) -> String {
     Mag::from_json(mag).map_or_else(|| mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
 }
 
@@ -83,14 +80,13 @@ impl Opening {
         missing: &mut Vec<NoMag>,
         dtype: &mut Option<Dtype>,
     ) -> Result<Vec<Arc<dyn Array>>, String> {
-        if !described.may_be_wkw() {
-            return Err(format!(
-                "its format is {}, which is not read",
-                described.format.as_deref().unwrap_or_default()
-            ));
-        }
         if described.more_axes {
             return Err("it has additional axes".into());
+        }
+        if !described.may_be_wkw() {
+            let name = described.format.as_deref().unwrap_or_default();
+            let format = described.other_format().ok_or_else(|| format!("its format is {name}, which is not read"))?;
+            return self.levels_of(format, described, missing, dtype);
         }
         let found = self.open_mags(described, missing);
         let Some(finest) = found.first() else {
@@ -135,9 +131,20 @@ impl Opening {
         found
     }
 
-    /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is
-    /// written `2-2-1`, or also `2` if the three factors are the same.
+    /// Opens a mag, and returns its path.
     fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), Fault> {
+        let (folder, path) = self.folder_of(described, listed)?;
+        let cubes = self.cubes_of(folder).map_err(|(severity, reason)| (severity, format!("{path}: {reason}")))?;
+        Ok((cubes, path))
+    }
+
+    /// Opens the folder of a mag, and returns its path. Without a path in the description it is `LAYER/MAG`, where `MAG`
+    /// is written `2-2-1`, or also `2` if the three factors are the same.
+    pub(super) fn folder_of(
+        &self,
+        described: &DescribedLayer,
+        listed: &DescribedMag,
+    ) -> Result<(Arc<dyn Folder>, String), Fault> {
         let paths = match &listed.path {
             Some(path) if path.contains("://") => {
                 return Err((Severity::Note, format!("{path} is remote, and only local folders are read")));
@@ -148,10 +155,7 @@ impl Opening {
         let mut no_mag = None;
         for path in paths {
             match self.folder.folder(&path) {
-                Ok(folder) => match self.cubes_of(folder) {
-                    Ok(cubes) => return Ok((cubes, path)),
-                    Err((severity, reason)) => return Err((severity, format!("{path}: {reason}"))),
-                },
+                Ok(folder) => return Ok((folder, path)),
                 // the first of two names is the usual one
                 Err(NoFolder::Absent) if no_mag.is_some() => {}
                 Err(why) => {
@@ -170,7 +174,9 @@ impl Opening {
         let header = match Header::read(&*folder, HEADER, Blocking::Yes) {
             Ok(Some(header)) => header,
             Ok(None) => {
-                return Err(match OTHER_FORMATS.into_iter().find(|file| matches!(folder.len(file), Ok(Some(_)))) {
+                let others = registry().iter().flat_map(Format::folder_files);
+                let other = others.copied().find(|file| matches!(folder.len(file), Ok(Some(_))));
+                return Err(match other {
                     Some(file) => (Severity::Note, format!("it is not WKW: it has {file} and no {HEADER}")),
                     None => (Severity::Damage, format!("{HEADER} is missing")),
                 });
@@ -238,7 +244,7 @@ impl Opening {
 
     /// Returns an axis. Positions are those of the centres of voxels, relative to the centre of voxel 0 of mag 1, so
     /// that they agree in all mags and with the headers for other programs.
-    fn axis(&self, name: &str, a: usize, mag: Mag, in_mag: &Extent) -> Axis {
+    pub(super) fn axis(&self, name: &str, a: usize, mag: Mag, in_mag: &Extent) -> Axis {
         let (factor, scale) = (mag.0[a] as f64, self.scale.as_ref().map_or(1.0, |scale| scale.factor[a]));
         Axis {
             name: name.into(),
@@ -252,7 +258,26 @@ impl Opening {
 
     /// Returns the format's own keys of lodN.json; `extent` is the box in voxels of mag 1.
     fn level_keys(&self, described: &DescribedLayer, at: &OpenMag, extent: &Extent, in_mag: &Extent) -> NativeJson {
-        let (header, mag, scale) = (&at.cubes.header, at.mag.0, self.scale.as_ref());
+        let header = &at.cubes.header;
+        let mut keys = self.mag_keys(described, (at.mag, &at.path), extent, in_mag);
+        keys.extend(native(json!({
+            "block_len": header.block_len(),
+            "file_len": header.file_len(),
+            "block_type": header.blocks.name(),
+            "channels": header.channels(),
+        })));
+        keys
+    }
+
+    /// Returns the keys of lodN.json that are there whatever format the arrays of the layer are of.
+    pub(super) fn mag_keys(
+        &self,
+        described: &DescribedLayer,
+        (mag, path): (Mag, &str),
+        extent: &Extent,
+        in_mag: &Extent,
+    ) -> NativeJson {
+        let (mag, scale) = (mag.0, self.scale.as_ref());
         let each = |of: &dyn Fn(&Scale, usize) -> f64| scale.map(|scale| [0, 1, 2].map(|a| of(scale, a)));
         let [width, height, depth] = extent.size();
         native(json!({
@@ -264,12 +289,8 @@ impl Opening {
             "lower_corner": each(&|scale, a| in_mag.low[a] as f64 * mag[a] as f64 * scale.factor[a]),
             "category": described.category,
             "box": {"topLeft": extent.low, "width": width, "height": height, "depth": depth},
-            "block_len": header.block_len(),
-            "file_len": header.file_len(),
-            "block_type": header.blocks.name(),
-            "channels": header.channels(),
             "elementClass": described.element_class,
-            "folder": at.path,
+            "folder": path,
             "largestSegmentId": described.largest_segment_id,
         }))
     }

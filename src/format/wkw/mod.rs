@@ -14,35 +14,30 @@ mod cubes;
 mod files;
 mod header;
 mod layers;
+mod other;
 mod properties;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-
-use lru::LruCache;
 
 use bricks::WkwArray;
 use files::HEADER;
 use layers::Opening;
-use properties::{FILE, MAX_BYTES, Mag, Properties};
+use properties::{DescribedLayer, FILE, MAX_BYTES, Mag, Properties};
 
+use super::verdicts::Verdicts;
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::format::bytes::read_bytes;
-use crate::source::{EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, SourceError};
-use crate::sync::{LazyPerProcess, Mutex};
+use crate::source::{EntryKind, Folder, FolderProbe, IndexCache, SourceError};
 use crate::volume::DatasetInfo;
 
-/// The number of descriptions whose verdict is remembered.
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// Entries of a folder among which mags are looked for.
 const MAX_ENTRIES: usize = 4096;
 
-/// Whether descriptions have a layer of this format, by the versions of the files.
-static VERDICTS: LazyPerProcess<Mutex<LruCache<ObjectVersion, bool>>> =
-    LazyPerProcess::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+/// Whether descriptions have a layer of this format.
+static VERDICTS: Verdicts = Verdicts::new();
 
 pub(crate) struct Wkw;
 
@@ -55,17 +50,16 @@ impl Format for Wkw {
     /// then gives the reason.
     fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
         let description = folder.find(FILE).filter(|found| found.about().is_file())?;
-        let version = description.about().version;
-        if let Some(verdict) = VERDICTS.lock().get(&version) {
-            return Some(*verdict);
-        }
-        let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
-            Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
-            Ok(Err(_)) => true,
-            Err(_) => return Some(true),
-        };
-        VERDICTS.lock().put(version, verdict);
-        Some(verdict)
+        let verdict = VERDICTS.of(description.about().version, || {
+            Some(match Properties::parse(&description.read_head(MAX_BYTES).ok()?) {
+                Ok(described) => {
+                    let is_read = |layer: &DescribedLayer| layer.may_be_wkw() || layer.other_format().is_some();
+                    described.layers.is_empty() || described.layers.iter().any(is_read)
+                }
+                Err(_) => true,
+            })
+        });
+        Some(verdict.unwrap_or(true))
     }
 
     fn is_layer_folder(&self, folder: &FolderProbe) -> bool {
@@ -78,8 +72,8 @@ impl Format for Wkw {
         found
     }
 
-    fn folder_file(&self) -> Option<&'static str> {
-        Some(FILE)
+    fn folder_files(&self) -> &'static [&'static str] {
+        &[FILE]
     }
 
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {

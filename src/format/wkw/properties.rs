@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::format::bytes::{decimal, json_text, whole};
+use crate::format::{Format, registry};
 use crate::volume::NativeJson;
 
 pub(super) const FILE: &str = "datasource-properties.json";
@@ -60,6 +61,8 @@ pub(super) struct DescribedMag {
     pub mag: Mag,
     /// Its path, if it is not the default one.
     pub path: Option<String>,
+    /// The axes of an array of another format: the places of `c`, `x`, `y` and `z`.
+    pub axis_order: Value,
 }
 
 impl Properties {
@@ -176,7 +179,10 @@ impl DescribedLayer {
                 let number = *known.entry(mag).or_insert(self.mags.len());
                 match self.mags.get_mut(number) {
                     Some(listed) => listed.path = listed.path.take().or(path),
-                    None => self.mags.push(DescribedMag { mag, path }),
+                    None => {
+                        let axis_order = entry.get("axisOrder").or(map.get("axisOrder")).cloned().unwrap_or_default();
+                        self.mags.push(DescribedMag { mag, path, axis_order });
+                    }
                 }
             }
         }
@@ -186,6 +192,11 @@ impl DescribedLayer {
     /// Returns whether the layer is of this format, or has no format.
     pub(super) fn may_be_wkw(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.eq_ignore_ascii_case("wkw"))
+    }
+
+    /// Returns the other format that the arrays of the layer are of, if it is one that is read.
+    pub(super) fn other_format(&self) -> Option<&'static dyn Format> {
+        registry().of_arrays(self.format.as_ref()?)
     }
 }
 

@@ -32,8 +32,8 @@ impl Format for Zgy {
         "zgy"
     }
 
-    fn extension(&self) -> Option<&'static str> {
-        Some("zgy")
+    fn extensions(&self) -> &'static [&'static str] {
+        &["zgy"]
     }
 
     fn is_file(&self, head: &[u8]) -> bool {

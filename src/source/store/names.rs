@@ -23,11 +23,30 @@ const ANSWERS: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
 const MOST_NAMES: usize = 20_000;
 
 /// Names that are those of objects wherever they are looked for, never of folders.
-const OBJECTS: [&str; 5] =
-    ["LayerStatus", "LayerStatus.json", "VolumeDataLayout", "VolumeDataLayout.json", "datasource-properties.json"];
+const OBJECTS: [&str; 10] = [
+    "LayerStatus",
+    "LayerStatus.json",
+    "VolumeDataLayout",
+    "VolumeDataLayout.json",
+    "datasource-properties.json",
+    "zarr.json",
+    ".zarray",
+    ".zattrs",
+    ".zgroup",
+    "attributes.json",
+];
 
 /// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
-const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "LayerStatus.json"];
+const DESCRIPTIONS: [&str; 8] = [
+    "LayerStatus",
+    "datasource-properties.json",
+    "LayerStatus.json",
+    "zarr.json",
+    ".zgroup",
+    ".zarray",
+    "attributes.json",
+    "info",
+];
 
 /// The names in a folder, or the first of them.
 struct Listing {

@@ -20,8 +20,8 @@ impl Format for Brk {
         "brk"
     }
 
-    fn extension(&self) -> Option<&'static str> {
-        Some("brk")
+    fn extensions(&self) -> &'static [&'static str] {
+        &["brk"]
     }
 
     fn is_file(&self, head: &[u8]) -> bool {

@@ -1,0 +1,296 @@
+//! Compressed segmentations of Neuroglancer: volumes of 32- or 64-bit ids in small blocks, each with a table of the ids
+//! in it and a few bits for each sample.
+//!
+//! | 32-bit words, little-endian | content |
+//! |---|---|
+//! | one for each channel | where the channel begins, in words |
+//! | in a channel, two for each block, x fastest | 24 bits: where its table begins, in words from the channel's start; 8 bits: bits of a sample; 32 bits: where its samples begin, likewise |
+//! | anywhere | samples: indexes into the table, from the lowest bits of a word up, x fastest; tables: ids of one or two words |
+//!
+//! Blocks at the end are padded. The public description is `src/sliceview/compressed_segmentation/README.md` of the
+//! repository `google/neuroglancer`.
+
+/// Bits of samples for which a table is copied before it is used: of these, indexes cannot exceed the copy.
+const SMALL: u32 = 8;
+/// Entries of the copy of a table.
+const ENTRIES: usize = 1 << SMALL;
+
+/// A volume of several channels. Extents are along x, y and z.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub samples: [usize; 3],
+    /// Samples of a block.
+    pub block: [usize; 3],
+    pub channels: usize,
+}
+
+impl Shape {
+    fn blocks(&self) -> [usize; 3] {
+        [0, 1, 2].map(|axis| self.samples[axis].div_ceil(self.block[axis].max(1)))
+    }
+}
+
+/// Returns the most bytes that a volume takes with ids of `size` bytes, or more.
+pub(crate) fn longest(shape: &Shape, size: usize) -> u64 {
+    let padded = [0, 1, 2].map(|axis| shape.blocks()[axis].saturating_mul(shape.block[axis]));
+    let product = |numbers: [usize; 3]| numbers.iter().fold(1u64, |all, n| all.saturating_mul(*n as u64));
+    // an index of 32 bits and an id of its own for each sample
+    let blocks = product(shape.blocks()).saturating_mul(8);
+    let channel = product(padded).saturating_mul(4 + size as u64).saturating_add(blocks);
+    channel.saturating_add(4).saturating_mul(shape.channels as u64).saturating_add(4 << 10)
+}
+
+/// Decodes a volume of ids of `size` bytes, 4 or 8, into `out`, which it fills: x fastest, channels slowest.
+pub(crate) fn decode(stored: &[u8], shape: &Shape, size: usize, out: &mut [u8]) -> Result<(), String> {
+    match size {
+        4 => decode_ids::<4>(stored, shape, out.as_chunks_mut().0),
+        _ => decode_ids::<8>(stored, shape, out.as_chunks_mut().0),
+    }
+}
+
+fn decode_ids<const N: usize>(stored: &[u8], shape: &Shape, out: &mut [[u8; N]]) -> Result<(), String> {
+    let channel = shape.samples.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+    let Some(channel) = channel.filter(|n| *n > 0 && n.checked_mul(shape.channels) == Some(out.len())) else {
+        return Err("its shape is not that of the chunk".into());
+    };
+    for (number, out) in out.chunks_exact_mut(channel).enumerate() {
+        let cut = || format!("channel {number} is cut off");
+        let begin = word(stored, number).ok_or_else(cut)? as usize;
+        let stored = begin.checked_mul(4).and_then(|at| stored.get(at..)).ok_or_else(cut)?;
+        Channel { stored, shape }.decode(out).map_err(|why| format!("channel {number}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn word(stored: &[u8], number: usize) -> Option<u32> {
+    stored.as_chunks::<4>().0.get(number).map(|word| u32::from_le_bytes(*word))
+}
+
+struct Channel<'a> {
+    stored: &'a [u8],
+    shape: &'a Shape,
+}
+
+impl Channel<'_> {
+    fn decode<const N: usize>(&self, out: &mut [[u8; N]]) -> Result<(), String> {
+        let [blocks_x, blocks_y, blocks_z] = self.shape.blocks();
+        let mut table = [[0; N]; ENTRIES];
+        for z in 0..blocks_z {
+            for y in 0..blocks_y {
+                for x in 0..blocks_x {
+                    let number = x + blocks_x * (y + blocks_y * z);
+                    self.block(number, [x, y, z], &mut table, out)
+                        .ok_or_else(|| format!("block {number} is damaged or cut off"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a block. `None` if a part of it lies outside of the channel's bytes.
+    fn block<const N: usize>(
+        &self,
+        number: usize,
+        at: [usize; 3],
+        table: &mut [[u8; N]; ENTRIES],
+        out: &mut [[u8; N]],
+    ) -> Option<()> {
+        let (Shape { samples, block, .. }, stored) = (self.shape, self.stored);
+        let (header, values) = (word(stored, 2 * number)?, word(stored, 2 * number + 1)?);
+        let (bits, ids) = (header >> 24, stored.get(4 * (header & 0xff_ffff) as usize..)?.as_chunks::<N>().0);
+        let begin = [0, 1, 2].map(|axis| at[axis] * block[axis]);
+        let extent = [0, 1, 2].map(|axis| block[axis].min(samples[axis] - begin[axis]));
+        let row_of = |y: usize, z: usize| begin[0] + samples[0] * (begin[1] + y + samples[1] * (begin[2] + z));
+        let rows = (0..extent[2]).flat_map(|z| (0..extent[1]).map(move |y| (y, z)));
+        if bits == 0 {
+            let id = *ids.first()?;
+            for (y, z) in rows {
+                let at = row_of(y, z);
+                out.get_mut(at..at + extent[0])?.fill(id);
+            }
+            return Some(());
+        }
+        if !bits.is_power_of_two() || bits > 32 {
+            return None;
+        }
+        let values = stored.get(usize::try_from(values).ok()?.checked_mul(4)?..)?;
+        if bits <= SMALL {
+            let count = ids.len().min(1 << bits);
+            table[..count].copy_from_slice(&ids[..count]);
+        }
+        let mut greatest = 0;
+        for (y, z) in rows {
+            let at = row_of(y, z);
+            let row = out.get_mut(at..at + extent[0])?;
+            let first = block[0].checked_mul(y.checked_add(block[1].checked_mul(z)?)?)?;
+            let row_greatest = match bits {
+                1 => packed::<1, N>(values, first, table, row)?,
+                2 => packed::<2, N>(values, first, table, row)?,
+                4 => packed::<4, N>(values, first, table, row)?,
+                8 => packed::<8, N>(values, first, table, row)?,
+                16 => whole::<2, N>(values, first, ids, row)?,
+                _ => whole::<4, N>(values, first, ids, row)?,
+            };
+            greatest = row_greatest.max(greatest);
+        }
+        // an index beyond the table has found an id of another block
+        ((greatest as usize) < ids.len() || bits > SMALL).then_some(())
+    }
+}
+
+/// Decodes a row of samples of `BITS` bits, the first of which has the number `first` in its block. Returns an index
+/// that is not less than any in the row, and less than 2^`BITS`.
+#[inline]
+fn packed<const BITS: usize, const N: usize>(
+    values: &[u8],
+    first: usize,
+    table: &[[u8; N]; ENTRIES],
+    row: &mut [[u8; N]],
+) -> Option<u32> {
+    let mask = (1u64 << BITS) - 1;
+    let mut greatest = 0;
+    // so many samples that their bits are in one number of 64 bits, wherever they begin
+    let at_once = (64 - 8) / BITS;
+    let mut bit = first.checked_mul(BITS)?;
+    for part in row.chunks_mut(at_once) {
+        let bytes = values.get(bit / 8..(bit + part.len() * BITS).div_ceil(8))?;
+        let mut held = match values.get(bit / 8..).and_then(|rest| rest.first_chunk::<8>()) {
+            Some(eight) => u64::from_le_bytes(*eight),
+            None => bytes.iter().rev().fold(0, |held, byte| held << 8 | u64::from(*byte)),
+        } >> (bit % 8);
+        bit += part.len() * BITS;
+        for to in part {
+            let index = held & mask;
+            greatest = index.max(greatest);
+            *to = table[index as usize & (ENTRIES - 1)];
+            held >>= BITS;
+        }
+    }
+    Some(greatest as u32)
+}
+
+/// Decodes a row of samples of `B` bytes. Returns 0.
+fn whole<const B: usize, const N: usize>(
+    values: &[u8],
+    first: usize,
+    ids: &[[u8; N]],
+    row: &mut [[u8; N]],
+) -> Option<u32> {
+    let (values, _) = values.as_chunks::<B>();
+    let values = values.get(first..first.checked_add(row.len())?)?;
+    for (to, index) in row.iter_mut().zip(values) {
+        let index = index.iter().rev().fold(0, |index, byte| index << 8 | usize::from(*byte));
+        *to = *ids.get(index)?;
+    }
+    Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Encodes ids with the fewest bits that the format has for each block, or with more.
+    fn encode(ids: &[u64], shape: &Shape, size: usize, more: usize) -> Vec<u8> {
+        let channel = shape.samples.iter().product::<usize>();
+        let (mut heads, mut body) = (Vec::new(), Vec::<u32>::new());
+        for ids in ids.chunks(channel) {
+            heads.push((shape.channels + body.len()) as u32);
+            let [nx, ny, nz] = shape.blocks();
+            let (mut headers, mut rest) = (Vec::new(), Vec::new());
+            for number in 0..nx * ny * nz {
+                let at = [number % nx, number / nx % ny, number / nx / ny];
+                let in_block: Vec<u64> = (0..shape.block.iter().product::<usize>())
+                    .map(|n| {
+                        let [bx, by, _] = shape.block;
+                        let within = [n % bx, n / bx % by, n / bx / by];
+                        let [x, y, z] =
+                            [0, 1, 2].map(|a| (at[a] * shape.block[a] + within[a]).min(shape.samples[a] - 1));
+                        ids[x + shape.samples[0] * (y + shape.samples[1] * z)]
+                    })
+                    .collect();
+                let table: Vec<u64> = in_block.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+                let fewest = [0, 1, 2, 4, 8, 16, 32].into_iter().position(|bits| table.len() as u64 <= 1 << bits);
+                let bits = [0, 1, 2, 4, 8, 16, 32][(fewest.unwrap() + more).min(6)];
+                let base = 2 * nx * ny * nz;
+                let values = base + rest.len();
+                let mut words = vec![0u32; (in_block.len() * bits as usize).div_ceil(32)];
+                for (n, id) in in_block.iter().enumerate().filter(|_| bits > 0) {
+                    let (index, bit) = (table.binary_search(id).unwrap() as u32, n * bits as usize);
+                    words[bit / 32] |= index << (bit % 32);
+                }
+                rest.extend(words);
+                headers.extend([(base + rest.len()) as u32 | bits << 24, values as u32]);
+                for id in table {
+                    rest.push(id as u32);
+                    if size == 8 {
+                        rest.push((id >> 32) as u32);
+                    }
+                }
+            }
+            body.extend(headers.into_iter().chain(rest));
+        }
+        heads.into_iter().chain(body).flat_map(u32::to_le_bytes).collect()
+    }
+
+    fn decoded(stored: &[u8], shape: &Shape, size: usize) -> Result<Vec<u8>, String> {
+        let mut out = vec![0xaa; shape.samples.iter().product::<usize>() * shape.channels * size];
+        decode(stored, shape, size, &mut out).map(|()| out)
+    }
+
+    proptest! {
+        #[test]
+        fn volumes_of_every_shape_come_back(
+            samples in prop::array::uniform3(1..20_usize), block in prop::array::uniform3(1..10_usize), channels in 1..3_usize,
+            distinct in prop::sample::select(vec![1, 2, 3, 9, 200, 70_000_u64]), is_long in any::<bool>(), more in 0..3_usize, seed in any::<u64>(),
+        ) {
+            let (shape, size) = (Shape { samples, block, channels }, if is_long { 8 } else { 4 });
+            let count = samples.iter().product::<usize>() * channels;
+            let id = |n: usize| (n as u64).wrapping_mul(seed | 1).rotate_left(17) % distinct * if is_long { 1 << 33 | 5 } else { 3 };
+            let ids: Vec<u64> = (0..count).map(id).collect();
+            let stored = encode(&ids, &shape, size, more);
+            prop_assert!(stored.len() as u64 <= longest(&shape, size));
+            let expected: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()[..size].to_vec()).collect();
+            prop_assert_eq!(decoded(&stored, &shape, size), Ok(expected));
+            for cut in [0, 3, 4, 11, stored.len() / 2] {
+                prop_assert!(decoded(&stored[..cut.min(stored.len() - 1)], &shape, size).is_err());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_samples_or_an_error(mut stored in prop::collection::vec(any::<u8>(), 0..300), bits in any::<u8>(), lies in any::<bool>()) {
+            let shape = Shape { samples: [9, 5, 4], block: [8, 4, 4], channels: 1 };
+            if lies && stored.len() > 8 {
+                stored[..4].copy_from_slice(&[1, 0, 0, 0]);
+                stored[6..8].copy_from_slice(&[0, bits]);
+            }
+            let _ = (decoded(&stored, &shape, 4), decoded(&stored, &shape, 8));
+        }
+    }
+
+    #[test]
+    fn indexes_beyond_a_table_and_unknown_numbers_of_bits_are_refused() {
+        let shape = Shape { samples: [4, 1, 1], block: [4, 1, 1], channels: 1 };
+        let volume =
+            |words: &[u32]| decoded(&words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), &shape, 4);
+        assert!(volume(&[1, 2 << 24 | 3, 2, 0b10_01_00_00, 7, 8, 9]).is_ok());
+        for (bits, values, table) in [
+            (2, 0b11_00_00_00, 3),
+            (3, 0, 3),
+            (64, 0, 3),
+            (255, 0, 3),
+            (8, 3, 3),
+            (16, 3, 3),
+            (32, 1 << 31, 3),
+            (0, 0, 6),
+            (1, 0, 7),
+        ] {
+            assert!(volume(&[1, bits << 24 | table, 2, values, 7, 8, 9]).is_err(), "{bits} bits, {values}, {table}");
+        }
+        assert!(volume(&[u32::MAX, 3, 2, 0]).is_err());
+        assert!(volume(&[1, 1 << 24 | 3, u32::MAX, 0, 7, 8]).is_err());
+    }
+}

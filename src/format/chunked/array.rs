@@ -1,0 +1,227 @@
+//! An array in chunks: maps each brick to a chunk, which is an object or a part of a shard, and decodes it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::node::{Chain, ChunkKeys, Shards};
+use crate::codec::DecodeError;
+use crate::format::bytes::read_bytes;
+use crate::format::{Array, Census, FormatError, StoredBrick};
+use crate::source::{Blocking, Folder, IndexCache, Source, SourceError};
+use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, ObjectName, Plain, Region, StoredLength};
+
+pub(super) struct ChunkedArray {
+    pub info: ArrayInfo,
+    pub folder: Arc<dyn Folder>,
+    pub keys: ChunkKeys,
+    pub chain: Chain,
+    pub fill: Element,
+    cache: Arc<IndexCache>,
+    /// The first number of keys of the index cache.
+    id: u64,
+    /// The layout of a brick that begins at the first sample, if all of it lies in the array.
+    whole: Layout,
+}
+
+/// Where the bytes of a chunk or a shard lie: bytes of the object.
+type Place = Option<Range<u64>>;
+
+impl ChunkedArray {
+    pub(super) fn new(
+        info: ArrayInfo,
+        (folder, cache): (Arc<dyn Folder>, Arc<IndexCache>),
+        keys: ChunkKeys,
+        chain: Chain,
+        fill: Element,
+    ) -> Self {
+        let stored = Dims::from_fn(chain.order.len(), |place| chain.brick[chain.order[place]]);
+        let by_place = stored.strides(info.dtype.size() as u64);
+        let mut strides = by_place;
+        for (place, axis) in chain.order.iter().enumerate() {
+            strides[*axis] = by_place[place];
+        }
+        let whole = Layout { held: Region::whole(chain.brick), first: 0, strides };
+        Self { info, folder, keys, chain, fill, cache, id: IndexCache::new_id(), whole }
+    }
+
+    /// Returns the layout of the part of a brick that lies in the array.
+    fn layout(&self, at: &Dims) -> Layout {
+        let (shape, brick, mut layout) = (self.info.shape(), self.chain.brick, self.whole);
+        for axis in 0..shape.len() {
+            layout.held.start[axis] = at[axis] * brick[axis];
+            layout.held.shape[axis] = brick[axis].min(shape[axis] - layout.held.start[axis]);
+        }
+        layout
+    }
+
+    /// Returns the object that a brick is in, and its number among all objects of the array.
+    fn object(&self, at: &Dims) -> (ObjectName, u64) {
+        let bricks = |axis: usize| self.chain.shards.iter().map(|level| level.count[axis]).product::<u64>().max(1);
+        let object = Dims::from_fn(at.len(), |axis| at[axis] / bricks(axis));
+        let count = Dims::from_fn(at.len(), |axis| self.info.grid.count()[axis].div_ceil(bricks(axis)));
+        (self.keys.name(&object).into(), count.linear_of(&object))
+    }
+
+    /// Returns the length of an object; `None` if there is none.
+    fn length(&self, object: &ObjectName, number: u64, blocking: Blocking) -> Result<Option<u64>, FormatError> {
+        let key = (self.id, number, 0);
+        if let Some(known) = self.cache.get::<Option<u64>>(key) {
+            return Ok(*known);
+        }
+        if blocking == Blocking::No {
+            return Err(SourceError::WouldBlock.into());
+        }
+        let length = self.folder.len(object)?;
+        self.cache.insert(key, &Arc::new(length), size_of::<Option<u64>>());
+        Ok(length)
+    }
+
+    /// Returns the bytes of a brick in its object; `None` if it was never written.
+    fn place(&self, at: &Dims, object: &ObjectName, number: u64, blocking: Blocking) -> Result<Place, FormatError> {
+        let Some(length) = self.length(object, number, blocking)? else { return Ok(None) };
+        // bricks along each axis in a shard of this level
+        let mut bricks = Dims::from_fn(at.len(), |a| self.chain.shards.iter().map(|level| level.count[a]).product());
+        let (mut place, mut part) = (0..length, 1);
+        for level in &self.chain.shards {
+            let inner = Dims::from_fn(at.len(), |axis| bricks[axis] / level.count[axis]);
+            let entry = level.entry(&Dims::from_fn(at.len(), |axis| at[axis] % bricks[axis] / inner[axis]));
+            let index = self.index(level, object, &place, (self.id, number, part), blocking)?;
+            let Some(found) = level.find(&index, entry) else { return Ok(None) };
+            let bytes = place.end - place.start;
+            if found.end > bytes || found.start > found.end {
+                let Range { start, end } = found;
+                return Err(FormatError::Damaged(format!(
+                    "chunk {at:?} is at bytes {start} to {end} of a shard of {bytes} bytes, {}",
+                    &**object
+                )));
+            }
+            place = place.start + found.start..place.start + found.end;
+            // no two indexes of an object have the same number
+            part = level.count.product().map_or(0, |n| (n + 1).wrapping_mul(part)).wrapping_add(entry + 1);
+            bricks = inner;
+        }
+        Ok(Some(place))
+    }
+
+    /// Returns the index of a shard, which lies at `place` in an object: from the cache, or read and checked.
+    fn index(
+        &self,
+        level: &Shards,
+        object: &ObjectName,
+        place: &Range<u64>,
+        key: (u64, u64, u64),
+        blocking: Blocking,
+    ) -> Result<Arc<Vec<u8>>, FormatError> {
+        if let Some(index) = self.cache.get(key) {
+            return Ok(index);
+        }
+        if blocking == Blocking::No {
+            return Err(SourceError::WouldBlock.into());
+        }
+        let damaged = |why: &str| FormatError::DamagedObject(format!("{}: {why}", &**object));
+        let bytes = level.index_bytes().ok_or_else(|| damaged("its index is too long"))?;
+        let begin = if level.index_at_start { Some(place.start) } else { place.end.checked_sub(bytes) };
+        let begin = begin.filter(|at| *at >= place.start && place.end - at >= bytes);
+        let begin =
+            begin.ok_or_else(|| damaged(&format!("a shard of {} bytes has no index", place.end - place.start)))?;
+        let mut index = read_bytes(&*self.folder, object, begin, bytes)?.ok_or(SourceError::Changed)?;
+        self.folder.check_unchanged()?;
+        if level.index_has_checksum {
+            let (entries, sum) = index.split_last_chunk::<4>().ok_or_else(|| damaged("it has no index"))?;
+            if crate::codec::crc32c(entries) != u32::from_le_bytes(*sum) {
+                return Err(damaged("the checksum of the index of a shard is wrong"));
+            }
+            index.truncate(index.len() - 4);
+        }
+        let index = Arc::new(index);
+        self.cache.insert(key, &index, index.capacity());
+        Ok(index)
+    }
+}
+
+impl Array for ChunkedArray {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        &*self.folder
+    }
+
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
+        let count = self.info.grid.count();
+        if at.len() != count.len() || at.iter().zip(count.iter()).any(|(at, count)| at >= count) {
+            return Err(FormatError::Damaged(format!("there is no chunk {at:?}")));
+        }
+        let (object, number) = self.object(at);
+        let Some(place) = self.place(at, &object, number, blocking)? else { return Ok(Brick::Constant(self.fill)) };
+        let (pipeline, length) = (&self.chain.pipeline, place.end - place.start);
+        let damaged = |why: String| FormatError::Damaged(format!("chunk {at:?} in {}: {why}", &*object));
+        let layout = self.layout(at);
+        if pipeline.is_plain() {
+            let wanted = pipeline.longest();
+            if length != wanted {
+                return Err(damaged(format!("it has {length} bytes, not {wanted}")));
+            }
+            return Ok(Brick::Plain(Plain { object, offset: place.start, layout }));
+        }
+        if length == 0 || length > pipeline.longest() {
+            return Err(damaged(format!("it has {length} bytes, which is not what samples can take")));
+        }
+        let decoded = self.info.brick_shape.product().unwrap_or(u64::MAX).saturating_mul(self.info.dtype.size() as u64);
+        Ok(Brick::Coded(Coded {
+            offset: place.start,
+            length: StoredLength::Bytes(length),
+            decoded: usize::try_from(decoded).map_err(|_| damaged("it is too large".into()))?,
+            scratch: pipeline.scratch(),
+            layout,
+            codec: count.linear_of(at),
+            object,
+        }))
+    }
+
+    fn unwritten(&self) -> Element {
+        self.fill
+    }
+
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        self.chain.pipeline.decode(stored, out).map_err(|error| match error {
+            DecodeError::OutOfMemory(error) => error.into(),
+            DecodeError::Damaged(why) => {
+                let at = self.info.grid.count().index_of(coded.codec);
+                FormatError::Damaged(format!("chunk {at:?} in {}: {why}", &*coded.object))
+            }
+        })
+    }
+
+    fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
+        (!self.chain.pipeline.is_plain()).then_some(self.info.brick_shape)
+    }
+
+    fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
+        // without shards each chunk would have to be asked for
+        if self.chain.shards.is_empty() {
+            return Ok(None);
+        }
+        let (object, number) = self.object(at);
+        let place = self.place(at, &object, number, Blocking::Yes)?;
+        let is_coded = !self.chain.pipeline.is_plain();
+        Ok(Some(
+            place.map_or(StoredBrick::EMPTY, |place| StoredBrick { bytes: Some(place.end - place.start), is_coded }),
+        ))
+    }
+
+    fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
+        let (object, number) = self.object(at);
+        let is_known = self.cache.get::<Option<u64>>((self.id, number, 0)).is_some();
+        if self.chain.shards.is_empty() && !is_known {
+            // whether there is such an object comes with its bytes
+            return Ok(Some((object, 0..self.chain.pipeline.longest())));
+        }
+        Ok(self.place(at, &object, number, Blocking::Yes)?.map(|place| (object, place)))
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,18 @@
+//! What formats share whose arrays are stored in chunks, objects of a folder with a description beside them: the tree of
+//! groups and arrays, images of several levels, and arrays whose bricks are chunks or parts of shards.
+//!
+//! A format reads its descriptions into [`Node`]s and [`Image`]s; [`open`] makes a dataset of them.
+
+mod array;
+mod coordinates;
+mod dataset;
+mod description;
+mod image;
+mod node;
+mod tree;
+
+pub(super) use dataset::open;
+pub(super) use description::{Parsed, read};
+pub(super) use image::{AxisDescription, Image, Level};
+pub(super) use node::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Shards, join};
+pub(super) use tree::{Convention, Nodes, one_array};

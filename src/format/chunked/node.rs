@@ -1,0 +1,180 @@
+//! What a description says of a group or an array: the nodes of a hierarchy.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use crate::codec::Pipeline;
+use crate::volume::{Axis, Dims, Dtype, Element, NativeJson, Scaling};
+
+/// A group or an array of a hierarchy.
+#[derive(Default)]
+pub(in crate::format) struct Node {
+    /// Its path below the dataset's folder; empty for the top.
+    pub path: String,
+    pub attributes: NativeJson,
+    /// What the array is, or why it is not shown; `None` for a group.
+    pub array: Option<Result<ArrayMetadata, Hidden>>,
+    /// The names of what is below a group, if its description has them.
+    pub children: Vec<String>,
+    /// Why the attributes are not known.
+    pub warning: Option<String>,
+    /// Bytes of the texts that describe it.
+    pub text: u64,
+}
+
+/// An array that is not shown.
+pub(in crate::format) struct Hidden {
+    pub reason: String,
+    pub damaged: bool,
+    pub shape: Option<Dims>,
+}
+
+pub(in crate::format) struct ArrayMetadata {
+    /// One axis of one sample for an array without axes.
+    pub shape: Dims,
+    pub dtype: Dtype,
+    pub fill: Element,
+    pub chain: Chain,
+    pub keys: ChunkKeys,
+    pub axes: Vec<Axis>,
+    pub scaling: Option<Scaling>,
+    /// The format's own keys of lodN.json.
+    pub native: NativeJson,
+}
+
+/// How the objects of chunks are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::format) struct ChunkKeys {
+    /// What all names begin with: the path of the array.
+    pub prefix: String,
+    /// Whether `c` and a separator come before the numbers.
+    pub has_c: bool,
+    pub separator: char,
+    /// Whether the number along the fastest axis comes first.
+    pub is_reversed: bool,
+    /// Whether the array has no axes, and so no numbers.
+    pub is_scalar: bool,
+}
+
+impl ChunkKeys {
+    pub(super) fn name(&self, at: &Dims) -> String {
+        let mut name = self.prefix.clone();
+        if self.has_c {
+            name.push('c');
+        }
+        if self.is_scalar {
+            if !self.has_c {
+                name.push('0');
+            }
+            return name;
+        }
+        for place in 0..at.len() {
+            if self.has_c || place > 0 {
+                name.push(self.separator);
+            }
+            let number = at[if self.is_reversed { at.len() - 1 - place } else { place }];
+            // writing to a string does not fail
+            let _ = write!(name, "{number}");
+        }
+        name
+    }
+}
+
+/// Returns a path below a folder.
+pub(in crate::format) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+impl Hidden {
+    pub(in crate::format) fn damaged(reason: String) -> Self {
+        Self { reason, damaged: true, shape: None }
+    }
+
+    /// Refuses arrays that are too large to address, and those without samples.
+    pub(in crate::format) fn unless_readable(shape: &Dims, dtype: Dtype) -> Result<(), Self> {
+        let bytes = shape.product().and_then(|n| n.checked_mul(dtype.size() as u64));
+        if bytes.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
+            return Err(Self { shape: Some(*shape), ..Self::damaged("it has more than 2^63 bytes".into()) });
+        }
+        if shape.contains(&0) {
+            return Err(Self { shape: Some(*shape), ..Self::unsupported("it has no samples".into()) });
+        }
+        Ok(())
+    }
+
+    pub(in crate::format) fn unsupported(reason: String) -> Self {
+        Self { reason, damaged: false, shape: None }
+    }
+}
+
+/// What the index of a shard has in place of a chunk that was never written.
+const NOT_WRITTEN: u64 = u64::MAX;
+
+/// How the chunks of an array are encoded.
+pub(in crate::format) struct Chain {
+    /// The shards, the outermost first; the chunks of the last one are the bricks. Empty without shards.
+    pub shards: Vec<Shards>,
+    /// Samples of a brick along each axis.
+    pub brick: Dims,
+    /// The array's axis at each place of the stored order, the slowest first.
+    pub order: Vec<usize>,
+    pub pipeline: Pipeline,
+}
+
+/// One level of shards: objects, or parts of shards, with an index of the chunks in them.
+pub(in crate::format) struct Shards {
+    /// The array's axis at each place of the order of the index.
+    pub order: Vec<usize>,
+    /// Chunks of a shard along each axis of the array.
+    pub count: Dims,
+    pub index_at_start: bool,
+    pub index_big_endian: bool,
+    pub index_has_checksum: bool,
+}
+
+impl Shards {
+    /// Returns the bytes of an index.
+    pub(in crate::format) fn index_bytes(&self) -> Option<u64> {
+        let entries = self.count.product()?.checked_mul(16)?;
+        entries.checked_add(if self.index_has_checksum { 4 } else { 0 })
+    }
+
+    /// Returns the bytes of a chunk in its shard by its entry in the index; `None` if it was never written.
+    pub(in crate::format) fn find(&self, index: &[u8], entry: u64) -> Option<Range<u64>> {
+        let (numbers, _) = index.as_chunks::<8>();
+        let number = |at: u64| {
+            let bytes = numbers.get(usize::try_from(at).ok()?)?;
+            Some(if self.index_big_endian { u64::from_be_bytes(*bytes) } else { u64::from_le_bytes(*bytes) })
+        };
+        let (offset, length) = (number(2 * entry)?, number(2 * entry + 1)?);
+        // a range beyond 64 bits ends before it begins
+        let is_written = (offset, length) != (NOT_WRITTEN, NOT_WRITTEN);
+        is_written.then(|| offset..offset.checked_add(length).unwrap_or(0))
+    }
+
+    /// Returns the entry of a chunk, by its place in the shard along each axis of the array.
+    pub(in crate::format) fn entry(&self, at: &Dims) -> u64 {
+        self.order.iter().fold(0, |number, axis| number * self.count[*axis] + at[*axis])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_have_the_names_of_either_encoding() {
+        let keys = |has_c, separator, is_scalar| {
+            let is_reversed = false;
+            ChunkKeys { prefix: "a/".into(), has_c, separator, is_reversed, is_scalar }
+        };
+        let at = Dims::from([1, 23]);
+        assert_eq!(keys(true, '/', false).name(&at), "a/c/1/23");
+        assert_eq!(keys(true, '.', false).name(&at), "a/c.1.23");
+        assert_eq!(keys(false, '.', false).name(&at), "a/1.23");
+        assert_eq!(keys(false, '/', false).name(&at), "a/1/23");
+        let n5 = ChunkKeys { is_reversed: true, ..keys(false, '/', false) };
+        assert_eq!(n5.name(&at), "a/23/1");
+        assert_eq!([true, false].map(|c| keys(c, '/', true).name(&[0].into())), ["a/c", "a/0"]);
+    }
+}

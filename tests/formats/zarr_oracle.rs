@@ -1,0 +1,123 @@
+//! Compares every array of tests/data/zarr, Zarr and N5, with what its own library reads from it
+//! (scripts/make_zarr_fixtures.py), through the public traits, the naive model of the data path, and the file system.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::file_system::FileSystem;
+use crate::catalog::Recogniser;
+use crate::format::{Dataset, FormatError, OpenWith, registry};
+use crate::source::{IndexCache, LocalTree};
+use crate::test_support::{Npy, by_dataset, crc, naive, test_data};
+
+fn open(name: &str) -> Result<Box<dyn Dataset>, FormatError> {
+    let path = test_data("zarr").join(name);
+    let format =
+        Recogniser::new(registry()).format_of(&path).unwrap().unwrap_or_else(|| panic!("{name} is no dataset"));
+    format.open_folder(LocalTree::folder(&path, &path), &OpenWith::new(IndexCache::new(1 << 20)))
+}
+
+fn expected() -> Vec<Value> {
+    serde_json::from_slice(&fs::read(test_data("zarr").join("expected.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn every_array_reads_as_its_own_library_says() {
+    let shown = FileSystem::over(&test_data("zarr"));
+    for (name, arrays) in by_dataset(&expected()) {
+        let dataset = open(&name).unwrap();
+        let levels: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
+        assert_eq!(levels, arrays.len(), "{name}");
+        for expected in arrays {
+            let (layer, lod) = (expected["layer"].as_str().unwrap(), expected["lod"].as_u64().unwrap() as usize);
+            let found = dataset.layers().iter().find(|found| found.name == layer);
+            let array = &found.unwrap_or_else(|| panic!("no layer {layer} in {name}")).levels[lod];
+            assert_eq!(json!(array.info().shape().to_vec()), expected["shape"], "{expected}");
+            assert_eq!(json!(array.info().dtype.name()), expected["dtype"], "{expected}");
+            let samples = naive::read_all(&**array).unwrap_or_else(|e| panic!("{expected}: {e}"));
+            assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
+            naive::check_without_waiting(&**array);
+            let file = |suffix: &str| format!("{name}/{}/lod{lod}{suffix}", layer.replace('/', "%2F"));
+            assert!(shown.read(&file(".raw")) == samples, "{expected}");
+            let npy = Npy::parse(&shown.read(&file(".npy")));
+            assert!(npy.samples == samples && json!(npy.shape) == expected["shape"], "{expected}");
+            let described: Value = serde_json::from_slice(&shown.read(&file(".json"))).unwrap();
+            let format = described["format"].as_str().unwrap();
+            if format != "wkw" {
+                assert_eq!(described[format]["path"], expected["path"], "{described}");
+            }
+        }
+    }
+}
+
+#[test]
+fn arrays_that_are_not_read_have_their_reasons() {
+    let dataset = open("v3.zarr").unwrap();
+    let reason =
+        |name: &str| dataset.hidden().iter().find(|layer| layer.name == name).map(|layer| layer.reason.clone());
+    for (name, text) in [
+        ("extended", "extension \"new\""),
+        ("transformed", "storage_transformers"),
+        ("irregular", "chunk grid is \"rectilinear\""),
+        ("text", "\"string\""),
+    ] {
+        assert!(reason(name).is_some_and(|reason| reason.contains(text)), "{name}");
+    }
+    assert_eq!(open("v2.zarr").unwrap().hidden().iter().map(|layer| &*layer.name).collect::<Vec<_>>(), ["strings"]);
+    assert_eq!(open("volume.n5").unwrap().hidden().iter().map(|layer| &*layer.name).collect::<Vec<_>>(), ["strings"]);
+}
+
+#[test]
+fn images_are_layers_with_the_positions_of_their_levels() {
+    for name in ["image-0.4.zarr", "image-0.5.zarr"] {
+        let dataset = open(name).unwrap();
+        let names: Vec<_> = dataset.layers().iter().map(|layer| (&*layer.name, layer.levels.len())).collect();
+        assert_eq!(names, [("data", 3), ("labels/cells", 3)]);
+        let info = dataset.layers()[0].levels[2].info();
+        let axes: Vec<_> = info.axes.iter().map(|axis| (&*axis.name, axis.first, axis.step, axis.spatial)).collect();
+        assert_eq!(axes, [("c", 0.0, 1.0, false), ("y", 0.75, 2.0, true), ("x", 0.75, 2.0, true)]);
+        assert_eq!(info.value_range, Some((1.0, 60.0)));
+    }
+    let n5 = open("volume.n5").unwrap();
+    let image = n5.layers().iter().find(|layer| layer.name == "image").unwrap();
+    let axes: Vec<_> =
+        image.levels[1].info().axes.iter().map(|axis| (axis.first, axis.step, axis.unit.as_deref())).collect();
+    assert_eq!(axes, [(20.0, 80.0, Some("nm")), (2.0, 8.0, Some("nm")), (2.0, 8.0, Some("nm"))]);
+}
+
+#[test]
+fn attributes_are_in_the_json_of_the_dataset() {
+    let shown = FileSystem::over(&test_data("zarr"));
+    let described: Value = serde_json::from_slice(&shown.read("v2.zarr/dataset.json")).unwrap();
+    let layer = described["layers"].as_array().unwrap().iter().find(|layer| layer["name"] == "scaled").unwrap();
+    assert_eq!(layer["attributes"]["scale_factor"], json!(0.5));
+    let level: Value = serde_json::from_slice(&shown.read("v2.zarr/scaled/lod0.json")).unwrap();
+    assert_eq!((&level["scale"], &level["offset"], &level["no_value"]), (&json!(0.5), &json!(-3.0), &json!(-7.0)));
+    assert_eq!(level["axes"][1]["name"], "x");
+}
+
+#[test]
+fn layers_of_webknossos_in_other_formats_appear_as_its_own_do() {
+    let dataset = open("webknossos").unwrap();
+    let names: Vec<_> = dataset.layers().iter().map(|layer| (&*layer.name, layer.levels.len())).collect();
+    assert_eq!(names, [("color", 2), ("rgb", 2), ("segmentation", 2), ("n5", 1)]);
+    let info = dataset.layers()[1].levels[1].info();
+    let axes: Vec<_> = info.axes.iter().map(|axis| (&*axis.name, axis.step, axis.count)).collect();
+    assert_eq!(axes, [("z", 28.0, 15), ("y", 22.0, 13), ("x", 22.0, 16), ("channel", 1.0, 3)]);
+    assert_eq!((info.mag, info.brick_shape.to_vec()), (Some([2, 2, 1]), vec![8, 8, 8, 3]));
+    assert_eq!(info.native["zarr3"]["path"], json!(""));
+}
+
+#[test]
+fn coordinate_arrays_that_are_regular_are_the_positions_of_axes() {
+    let dataset = open("v2.zarr").unwrap();
+    let cube = dataset.layers().iter().find(|layer| layer.name == "survey/cube").unwrap();
+    let axes: Vec<_> = cube.levels[0]
+        .info()
+        .axes
+        .iter()
+        .map(|axis| (&*axis.name, axis.first, axis.step, axis.unit.as_deref()))
+        .collect();
+    assert_eq!(axes, [("lines", 110.0, 2.0, None), ("odd", 0.0, 1.0, None), ("depth", 100.0, 2.5, Some("m"))]);
+}
