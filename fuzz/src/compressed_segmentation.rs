@@ -18,7 +18,7 @@ pub fn run(input: &[u8]) -> u64 {
     let decoded = |fill| {
         let mut out = vec![fill; length];
         let done = bounded::at_most(4 << 10, "a compressed segmentation", || {
-            compressed_segmentation::decode(stored, &shape, size, &mut out)
+            compressed_segmentation::decode(stored, &shape, size, &samples.map(|n| 0..n), &mut out)
         });
         done.map(|()| out)
     };

@@ -51,6 +51,8 @@ pub(super) struct Access {
     /// Whether bricks of which all samples are read are dropped afterwards. For large reads: new memory for the cache
     /// costs as much as decoding again.
     pub(super) drops_whole_bricks: bool,
+    /// Whether a part of a brick may be loaded by itself: not for readers that go on to its other parts.
+    pub(super) loads_parts: bool,
 }
 
 impl Access {
@@ -103,6 +105,12 @@ impl Access {
     /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
     /// `brick` says where it is stored; it [is loaded whole](Self::is_loaded_whole).
     pub(super) fn get_or_load(&self, at: &Dims, brick: &Brick, region: &Region, purpose: Purpose) -> DecodeResult {
+        if purpose == Purpose::Read
+            && self.loads_parts
+            && let Some(part) = self.get_or_load_part(at, brick, region)
+        {
+            return part;
+        }
         loop {
             let loaded = match self.scan.as_ref().map(|scan| (scan, scan.now().retention)) {
                 Some((scan, Retention::Planes(plan))) => self.get_or_decode(at, Keep::Never, || {
@@ -135,6 +143,24 @@ impl Access {
                 return Ok(loaded);
             }
         }
+    }
+
+    /// Returns a part of a brick that holds `region`, if the brick has parts that can be decoded by themselves and no other
+    /// of them is in the cache: readers that need a second one are likely to need more.
+    fn get_or_load_part(&self, at: &Dims, brick: &Brick, region: &Region) -> Option<DecodeResult> {
+        let Brick::Coded(coded) = brick else { return None };
+        let part = self.array.part_around(coded, region)?;
+        let (id, number) = self.key(at);
+        // beyond the keys of bricks
+        let key = (id, number.wrapping_add(self.info().grid.total()));
+        let decode = || Ok(Arc::new(self.decode(&part)?));
+        let (found, was_cached) = self.resources.cache.get_or_decode(key, Keep::Shared, decode);
+        if found.as_ref().is_ok_and(|part| !part.layout.held.contains(region)) {
+            self.resources.cache.remove(key);
+            return None;
+        }
+        self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
+        Some(found)
     }
 
     /// Returns a brick as [`BrickCache::get_or_decode`](super::cache::BrickCache) does, and counts the lookup.

@@ -38,8 +38,15 @@ impl Reader {
             Brick::Plain(plain) => self.read_all(&**array, plain)?,
             Brick::Coded(_) => {
                 let (resources, array, bulkhead) = (Arc::clone(self.resources()), Arc::clone(array), Bulkhead::new(0));
-                let access =
-                    Access { resources, array, bulkhead, scan: None, counters: None, drops_whole_bricks: false };
+                let access = Access {
+                    resources,
+                    array,
+                    bulkhead,
+                    scan: None,
+                    counters: None,
+                    drops_whole_bricks: false,
+                    loads_parts: false,
+                };
                 drop(access.load(&brick)?);
             }
         }

@@ -187,8 +187,9 @@ impl Reader {
         let is_other = scan.is_none() && from_file.is_none_or(|file| !file.has_scans);
         let bytes = selections.iter().map(Selection::samples).fold(0, u64::saturating_add).saturating_mul(size as u64);
         let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
+        let loads_parts = scan.is_none() && selections.len() == 1;
         let resources = Arc::clone(&self.resources);
-        let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks };
+        let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, loads_parts };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
         let Copied { pending, has_decoded, is_unchecked } = match copied {
             Ok(copied) => copied,

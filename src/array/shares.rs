@@ -192,6 +192,7 @@ impl CacheShares {
                         scan: Some(scan),
                         counters: None,
                         drops_whole_bricks: false,
+                        loads_parts: false,
                     };
                     handovers.insert(at, Handover { access, layer, removes_bricks });
                 }

@@ -203,6 +203,8 @@ fn layers(layout: &mut TextLayout, dataset: &Value) {
         layout.row("no value", scalar(&finest["no_value"]));
         let scaling = number(&finest["scale"]).zip(number(&finest["offset"]));
         layout.row("scaling", scaling.map(|(scale, offset)| format!("value = stored * {scale} + {offset}")));
+        let own = scalar(&finest["format"]).map(|format| &finest[format.as_str()]["stored_as"]);
+        layout.row("stored as", own.and_then(scalar));
         axes(layout, finest);
         let titles = ["LOD", "shape", "dtype", "bytes", "codec", "brick", "mag", "bricks"];
         layout.table(&titles, items(of_layer).map(level_row));

@@ -10,6 +10,8 @@
 //! Blocks at the end are padded. The public description is `src/sliceview/compressed_segmentation/README.md` of the
 //! repository `google/neuroglancer`.
 
+use std::ops::Range;
+
 /// Bits of samples for which a table is copied before it is used: of these, indexes cannot exceed the copy.
 const SMALL: u32 = 8;
 /// Entries of the copy of a table.
@@ -40,16 +42,31 @@ pub(crate) fn longest(shape: &Shape, size: usize) -> u64 {
     channel.saturating_add(4).saturating_mul(shape.channels as u64).saturating_add(4 << 10)
 }
 
-/// Decodes a volume of ids of `size` bytes, 4 or 8, into `out`, which it fills: x fastest, channels slowest.
-pub(crate) fn decode(stored: &[u8], shape: &Shape, size: usize, out: &mut [u8]) -> Result<(), String> {
+/// Decodes the samples of a volume that are wanted along x, y and z, ids of `size` bytes, 4 or 8, into `out`, which they
+/// fill: x fastest, channels slowest. Blocks without such samples are not looked at.
+pub(crate) fn decode(
+    stored: &[u8],
+    shape: &Shape,
+    size: usize,
+    wanted: &[Range<usize>; 3],
+    out: &mut [u8],
+) -> Result<(), String> {
+    if (0..3).any(|axis| wanted[axis].is_empty() || wanted[axis].end > shape.samples[axis]) {
+        return Err("its shape is not that of the chunk".into());
+    }
     match size {
-        4 => decode_ids::<4>(stored, shape, out.as_chunks_mut().0),
-        _ => decode_ids::<8>(stored, shape, out.as_chunks_mut().0),
+        4 => decode_ids::<4>(stored, shape, wanted, out.as_chunks_mut().0),
+        _ => decode_ids::<8>(stored, shape, wanted, out.as_chunks_mut().0),
     }
 }
 
-fn decode_ids<const N: usize>(stored: &[u8], shape: &Shape, out: &mut [[u8; N]]) -> Result<(), String> {
-    let channel = shape.samples.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+fn decode_ids<const N: usize>(
+    stored: &[u8],
+    shape: &Shape,
+    wanted: &[Range<usize>; 3],
+    out: &mut [[u8; N]],
+) -> Result<(), String> {
+    let channel = wanted.iter().try_fold(1usize, |all, range| all.checked_mul(range.len()));
     let Some(channel) = channel.filter(|n| *n > 0 && n.checked_mul(shape.channels) == Some(out.len())) else {
         return Err("its shape is not that of the chunk".into());
     };
@@ -57,7 +74,7 @@ fn decode_ids<const N: usize>(stored: &[u8], shape: &Shape, out: &mut [[u8; N]])
         let cut = || format!("channel {number} is cut off");
         let begin = word(stored, number).ok_or_else(cut)? as usize;
         let stored = begin.checked_mul(4).and_then(|at| stored.get(at..)).ok_or_else(cut)?;
-        Channel { stored, shape }.decode(out).map_err(|why| format!("channel {number}: {why}"))?;
+        Channel { stored, shape, wanted }.decode(out).map_err(|why| format!("channel {number}: {why}"))?;
     }
     Ok(())
 }
@@ -69,15 +86,20 @@ fn word(stored: &[u8], number: usize) -> Option<u32> {
 struct Channel<'a> {
     stored: &'a [u8],
     shape: &'a Shape,
+    wanted: &'a [Range<usize>; 3],
 }
 
 impl Channel<'_> {
     fn decode<const N: usize>(&self, out: &mut [[u8; N]]) -> Result<(), String> {
-        let [blocks_x, blocks_y, blocks_z] = self.shape.blocks();
+        let [blocks_x, blocks_y, _] = self.shape.blocks();
         let mut table = [[0; N]; ENTRIES];
-        for z in 0..blocks_z {
-            for y in 0..blocks_y {
-                for x in 0..blocks_x {
+        let blocks = |axis: usize| {
+            let (wanted, block) = (&self.wanted[axis], self.shape.block[axis].max(1));
+            wanted.start / block..wanted.end.div_ceil(block)
+        };
+        for z in blocks(2) {
+            for y in blocks(1) {
+                for x in blocks(0) {
                     let number = x + blocks_x * (y + blocks_y * z);
                     self.block(number, [x, y, z], &mut table, out)
                         .ok_or_else(|| format!("block {number} is damaged or cut off"))?;
@@ -87,7 +109,7 @@ impl Channel<'_> {
         Ok(())
     }
 
-    /// Decodes a block. `None` if a part of it lies outside of the channel's bytes.
+    /// Decodes what is wanted of a block. `None` if a part of it lies outside of the channel's bytes.
     fn block<const N: usize>(
         &self,
         number: usize,
@@ -95,18 +117,27 @@ impl Channel<'_> {
         table: &mut [[u8; N]; ENTRIES],
         out: &mut [[u8; N]],
     ) -> Option<()> {
-        let (Shape { samples, block, .. }, stored) = (self.shape, self.stored);
+        let (block, wanted, stored) = (&self.shape.block, self.wanted, self.stored);
         let (header, values) = (word(stored, 2 * number)?, word(stored, 2 * number + 1)?);
         let (bits, ids) = (header >> 24, stored.get(4 * (header & 0xff_ffff) as usize..)?.as_chunks::<N>().0);
         let begin = [0, 1, 2].map(|axis| at[axis] * block[axis]);
-        let extent = [0, 1, 2].map(|axis| block[axis].min(samples[axis] - begin[axis]));
-        let row_of = |y: usize, z: usize| begin[0] + samples[0] * (begin[1] + y + samples[1] * (begin[2] + z));
-        let rows = (0..extent[2]).flat_map(|z| (0..extent[1]).map(move |y| (y, z)));
+        // samples of the block
+        let part = [0, 1, 2].map(|axis| {
+            let end = wanted[axis].end.min(begin[axis].saturating_add(block[axis]));
+            wanted[axis].start.max(begin[axis]) - begin[axis]..end - begin[axis]
+        });
+        let row_of = |y: usize, z: usize| {
+            let place = [part[0].start, y, z];
+            let at = [0, 1, 2].map(|axis| begin[axis] + place[axis] - wanted[axis].start);
+            at[0] + wanted[0].len() * (at[1] + wanted[1].len() * at[2])
+        };
+        let (row, ys) = (part[0].len(), part[1].clone());
+        let rows = part[2].clone().flat_map(|z| ys.clone().map(move |y| (y, z)));
         if bits == 0 {
             let id = *ids.first()?;
             for (y, z) in rows {
                 let at = row_of(y, z);
-                out.get_mut(at..at + extent[0])?.fill(id);
+                out.get_mut(at..at + row)?.fill(id);
             }
             return Some(());
         }
@@ -121,8 +152,8 @@ impl Channel<'_> {
         let mut greatest = 0;
         for (y, z) in rows {
             let at = row_of(y, z);
-            let row = out.get_mut(at..at + extent[0])?;
-            let first = block[0].checked_mul(y.checked_add(block[1].checked_mul(z)?)?)?;
+            let row = out.get_mut(at..at + row)?;
+            let first = block[0].checked_mul(y.checked_add(block[1].checked_mul(z)?)?)?.checked_add(part[0].start)?;
             let row_greatest = match bits {
                 1 => packed::<1, N>(values, first, table, row)?,
                 2 => packed::<2, N>(values, first, table, row)?,
@@ -237,8 +268,12 @@ mod tests {
     }
 
     fn decoded(stored: &[u8], shape: &Shape, size: usize) -> Result<Vec<u8>, String> {
-        let mut out = vec![0xaa; shape.samples.iter().product::<usize>() * shape.channels * size];
-        decode(stored, shape, size, &mut out).map(|()| out)
+        part(stored, shape, size, &shape.samples.map(|n| 0..n))
+    }
+
+    fn part(stored: &[u8], shape: &Shape, size: usize, wanted: &[Range<usize>; 3]) -> Result<Vec<u8>, String> {
+        let mut out = vec![0xaa; wanted.iter().map(|range| range.len()).product::<usize>() * shape.channels * size];
+        decode(stored, shape, size, wanted, &mut out).map(|()| out)
     }
 
     proptest! {
@@ -255,6 +290,16 @@ mod tests {
             prop_assert!(stored.len() as u64 <= longest(&shape, size));
             let expected: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()[..size].to_vec()).collect();
             prop_assert_eq!(decoded(&stored, &shape, size), Ok(expected));
+            let wanted = [0, 1, 2].map(|a| {
+                let first = seed as usize / (a + 1) % samples[a];
+                first..first + 1 + seed as usize / (a + 7) % (samples[a] - first)
+            });
+            let is_wanted = |n: &usize| {
+                let at = [n % samples[0], n / samples[0] % samples[1], n / samples[0] / samples[1] % samples[2]];
+                (0..3).all(|a| wanted[a].contains(&at[a]))
+            };
+            let some = (0..count).filter(is_wanted).flat_map(|n| ids[n].to_le_bytes()[..size].to_vec()).collect();
+            prop_assert_eq!(part(&stored, &shape, size, &wanted), Ok(some));
             for cut in [0, 3, 4, 11, stored.len() / 2] {
                 prop_assert!(decoded(&stored[..cut.min(stored.len() - 1)], &shape, size).is_err());
             }

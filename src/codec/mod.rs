@@ -55,6 +55,16 @@ pub(crate) trait Codec: Send + Sync {
     /// Decodes `stored`, which must fill `out` exactly; after an error its content is unspecified.
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String>;
 
+    /// Returns whether a part can be decoded in much less time than all, by [`Codec::decode_part`].
+    fn has_parts(&self) -> bool {
+        false
+    }
+
+    /// Decodes to `out` the bytes from `first` on of `decoded` bytes.
+    fn decode_part(&self, _stored: &[u8], _decoded: usize, _first: usize, _out: &mut [u8]) -> Result<(), String> {
+        Err("no part of it can be decoded by itself".into())
+    }
+
     /// Decodes at most `most` bytes, where the number is not known.
     fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String>;
 

@@ -91,6 +91,11 @@ impl Pipeline {
         compressor.map(|step| step.codec.name()).or_else(|| Some(self.steps.last()?.codec.name())).unwrap_or("raw")
     }
 
+    /// Returns the names of the codecs in the order in which they encode.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.steps.iter().rev().map(|step| step.codec.name())
+    }
+
     /// Decodes the stored bytes of a chunk into `out`, which they must fill exactly.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
         match self.finish {
@@ -107,6 +112,22 @@ impl Pipeline {
                 swap(out, word);
             }
             Finish::Nothing => self.undo(stored, out)?,
+        }
+        Ok(())
+    }
+
+    /// Returns whether [`Pipeline::decode_part`] decodes a part in much less time than all.
+    pub(crate) fn has_parts(&self) -> bool {
+        let has_parts = matches!(&self.steps[..], [step] if step.codec.has_parts());
+        has_parts && matches!(self.finish, Finish::Nothing | Finish::Swap(_))
+    }
+
+    /// Decodes to `out` the bytes of a chunk from `first` on: whole samples.
+    pub(crate) fn decode_part(&self, stored: &[u8], first: usize, out: &mut [u8]) -> Result<(), DecodeError> {
+        let [step] = &self.steps[..] else { return Err(DecodeError::Damaged("it has no parts".into())) };
+        step.codec.decode_part(stored, self.decoded, first, out).map_err(|why| step.fault(why))?;
+        if let Finish::Swap(word) = self.finish {
+            swap(out, word);
         }
         Ok(())
     }

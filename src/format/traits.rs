@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Finding, FormatError, SegyImport};
 use crate::source::{Blocking, Folder, FolderProbe, IndexCache, Source};
 use crate::volume::{
-    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName,
+    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName, Region,
 };
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
@@ -190,6 +190,12 @@ pub(crate) trait Array: Send + Sync {
     /// implement it.
     fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {
         Err(FormatError::Unsupported("this format has no coded bricks".into()))
+    }
+
+    /// Returns a part of a coded brick that holds `region` and decodes to much less than the brick; `None` if the brick has
+    /// none. [`Array::decode`] gets it in place of the brick: its layout says which samples are wanted.
+    fn part_around(&self, _coded: &Coded, _region: &Region) -> Option<Coded> {
+        None
     }
 
     /// Returns the samples along each axis that come out of decoding the brick at `at`, padding and margins included;

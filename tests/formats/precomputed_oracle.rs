@@ -21,6 +21,7 @@ fn every_level_reads_as_other_readers_say() {
     let by_name = by_dataset(&expected());
     let names: Vec<String> = by_name.keys().cloned().chain([".volfs".to_owned()]).collect();
     assert_eq!(set(shown.names("")), set(names));
+    let mut parts = 0;
     for (name, levels) in by_name {
         let path = test_data("precomputed").join(&name);
         assert_eq!(
@@ -38,11 +39,13 @@ fn every_level_reads_as_other_readers_say() {
             let samples = naive::read_all(&**array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             naive::check_without_waiting(&**array);
+            parts += naive::check_parts(&**array, &samples);
             assert!(shown.read(&format!("{name}/data/lod{lod}.raw")) == samples, "{expected}");
             let described = shown.read(&format!("{name}/data/lod{lod}.json"));
             check_description(&serde_json::from_slice(&described).unwrap(), &expected);
         }
     }
+    assert!(parts > 0, "no chunk has parts");
 }
 
 fn check_description(described: &Value, expected: &Value) {

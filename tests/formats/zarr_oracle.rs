@@ -25,6 +25,7 @@ fn expected() -> Vec<Value> {
 #[test]
 fn every_array_reads_as_its_own_library_says() {
     let shown = FileSystem::over(&test_data("zarr"));
+    let mut parts = 0;
     for (name, arrays) in by_dataset(&expected()) {
         let dataset = open(&name).unwrap();
         let levels: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
@@ -38,6 +39,7 @@ fn every_array_reads_as_its_own_library_says() {
             let samples = naive::read_all(&**array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             naive::check_without_waiting(&**array);
+            parts += naive::check_parts(&**array, &samples);
             let file = |suffix: &str| format!("{name}/{}/lod{lod}{suffix}", layer.replace('/', "%2F"));
             assert!(shown.read(&file(".raw")) == samples, "{expected}");
             let npy = Npy::parse(&shown.read(&file(".npy")));
@@ -49,6 +51,7 @@ fn every_array_reads_as_its_own_library_says() {
             }
         }
     }
+    assert!(parts > 0, "no chunk has parts");
 }
 
 #[test]

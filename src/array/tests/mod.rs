@@ -32,6 +32,8 @@ struct MixedArray {
     info: ArrayInfo,
     /// Every brick is coded.
     all_coded: bool,
+    /// Planes of coded bricks can be decoded by themselves.
+    has_parts: bool,
     object: Vec<u8>,
     margin: u64,
     broken: Option<u64>,
@@ -100,6 +102,7 @@ impl MixedArray {
         let mut mixed = Self {
             info,
             all_coded: false,
+            has_parts: false,
             object: Vec::new(),
             margin,
             broken: None,
@@ -202,9 +205,22 @@ impl Array for MixedArray {
         })
     }
 
+    fn part_around(&self, coded: &Coded, region: &Region) -> Option<Coded> {
+        let mut layout = coded.layout;
+        (layout.held.start[0], layout.held.shape[0]) = (region.start[0], region.shape[0]);
+        let decoded = (layout.strides[0] * region.shape[0]) as usize;
+        (self.has_parts && region.shape[0] < coded.layout.held.shape[0]).then(|| Coded {
+            layout,
+            decoded,
+            ..coded.clone()
+        })
+    }
+
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        assert_eq!(stored.len(), out.len());
         assert_ne!(self.panics, Some(coded.codec), "on purpose");
+        let whole = self.held(&self.info.grid.count().index_of(coded.codec));
+        let first = (coded.layout.held.start[0] - whole.start[0]) * coded.layout.strides[0];
+        let stored = &stored[first as usize..][..out.len()];
         out.iter_mut().zip(stored).for_each(|(to, from)| *to = !from);
         Ok(())
     }
@@ -307,13 +323,13 @@ proptest! {
     fn every_range_equals_the_model(
         dtype in dtypes(),
         dims in prop::collection::vec((1u64..14, 1u64..7), 1..5), origin in -5i64..6, margin in 0u64..3,
-        slow in any::<bool>(), cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
+        slow in any::<bool>(), parts in any::<bool>(), cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
         ranges in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 1..8),
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
         let (mut array, size) = (MixedArray::of(dtype, &shape, origin, &step, margin), dtype.size());
-        array.slow = slow;
+        (array.slow, array.has_parts) = (slow, parts);
         let (whole, reader, array) = (array.whole(), reader(cache), Arc::new(array));
         let n = (whole.len() / size) as f64;
         for (a, b) in ranges {
@@ -331,11 +347,11 @@ proptest! {
     fn every_box_equals_the_model(
         dtype in dtypes(),
         dims in prop::collection::vec((1u64..14, 1u64..7, 0.0f64..1.0, 0.0f64..1.0), 1..5), origin in -5i64..6,
-        margin in 0u64..3, cache in prop::sample::select(vec![0usize, 700]),
+        margin in 0u64..3, has_parts in any::<bool>(), cache in prop::sample::select(vec![0usize, 700]),
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let array = MixedArray::of(dtype, &shape, origin, &step, margin);
+        let array = MixedArray { has_parts, ..MixedArray::of(dtype, &shape, origin, &step, margin) };
         let edge = |a: usize, part: f64| (shape[a] as f64 * part) as u64;
         let start = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.min(dims[a].3)));
         let extent = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.max(dims[a].3)) - start[a]);
@@ -512,6 +528,22 @@ fn a_brick_is_decoded_once_for_all_selections_of_a_read() {
         .collect();
     assert_eq!(read_into(&reader, &array, traces, 16 * 16 * 16 * SIZE), expected);
     assert_eq!(counters.bricks_decoded.get(), 8);
+}
+
+#[test]
+fn the_second_part_of_a_brick_that_is_needed_has_all_of_it_decoded() {
+    let counters: Arc<Counters> = Arc::default();
+    let array = MixedArray { has_parts: true, ..MixedArray::new(&[16, 16], 0, &[8, 16], 0).all_coded() };
+    let (array, reader) = (Arc::new(array), reader_with(1 << 20, &counters));
+    let brick = 8 * 16 * SIZE as u64;
+    for (row, decoded) in
+        [(1, brick / 8), (1, brick / 8), (2, brick / 8 + brick), (1, brick / 8 + brick), (7, brick / 8 + brick)]
+    {
+        let region = Region { start: [row, 0].into(), shape: [1, 16].into() };
+        let expected = &array.whole()[row as usize * 16 * SIZE..][..16 * SIZE];
+        assert_eq!(read_box(&reader, &array, region).unwrap(), expected);
+        assert_eq!(counters.bytes_decoded.get(), decoded, "{row}");
+    }
 }
 
 #[test]

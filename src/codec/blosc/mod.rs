@@ -59,6 +59,16 @@ impl Codec for Blosc {
         chunk.part(0, out)
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn decode_part(&self, stored: &[u8], decoded: usize, first: usize, out: &mut [u8]) -> Result<(), String> {
+        let chunk = Chunk::read(stored)?;
+        exactly(self.name(), decoded, Ok(chunk.decoded))?;
+        chunk.part(first, out)
+    }
+
     fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String> {
         let chunk = Chunk::read(stored)?;
         let mut out = stated(self.name(), chunk.decoded, most)?;

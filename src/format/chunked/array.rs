@@ -23,6 +23,9 @@ pub(super) struct ChunkedArray {
     whole: Layout,
 }
 
+/// A part of a brick is decoded by itself if the brick has this many times as many samples.
+const MUCH_LESS: u64 = 2;
+
 /// Where the bytes of a chunk or a shard lie: bytes of the object.
 type Place = Option<Range<u64>>;
 
@@ -184,8 +187,29 @@ impl Array for ChunkedArray {
         self.fill
     }
 
+    fn part_around(&self, coded: &Coded, region: &Region) -> Option<Coded> {
+        // planes of the slowest axis are contiguous
+        let axis = *self.chain.order.first()?;
+        if !self.chain.pipeline.has_parts() {
+            return None;
+        }
+        let mut layout = coded.layout;
+        (layout.held.start[axis], layout.held.shape[axis]) = (region.start[axis], region.shape[axis]);
+        let is_small = MUCH_LESS * region.shape[axis] <= coded.layout.held.shape[axis];
+        let decoded = usize::try_from(region.shape[axis] * layout.strides[axis]).ok()?;
+        (is_small && coded.layout.held.contains(region)).then(|| Coded { decoded, layout, ..coded.clone() })
+    }
+
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        self.chain.pipeline.decode(stored, out).map_err(|error| match error {
+        let (pipeline, held) = (&self.chain.pipeline, &coded.layout.held);
+        let decoded = match self.chain.order.first() {
+            Some(&axis) if (out.len() as u64) < self.chain.brick[axis] * self.whole.strides[axis] => {
+                let plane = held.start[axis] % self.chain.brick[axis];
+                pipeline.decode_part(stored, (plane * self.whole.strides[axis]) as usize, out)
+            }
+            _ => pipeline.decode(stored, out),
+        };
+        decoded.map_err(|error| match error {
             DecodeError::OutOfMemory(error) => error.into(),
             DecodeError::Damaged(why) => {
                 let at = self.info.grid.count().index_of(coded.codec);

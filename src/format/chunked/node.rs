@@ -121,6 +121,25 @@ pub(in crate::format) struct Chain {
     pub pipeline: Pipeline,
 }
 
+impl Chain {
+    /// Says for people how bricks are stored: `shuffle, zstd, in shards of 4 x 4 x 4`.
+    pub(super) fn text(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.order.is_sorted() {
+            parts.push(format!("axes in the order {:?}", self.order));
+        }
+        parts.extend(self.pipeline.names().map(str::to_owned));
+        if parts.is_empty() {
+            parts.push("as it is".to_owned());
+        }
+        for level in self.shards.iter().rev() {
+            let count: Vec<String> = level.count.iter().map(u64::to_string).collect();
+            parts.push(format!("in shards of {}", count.join(" x ")));
+        }
+        parts.join(", ")
+    }
+}
+
 /// One level of shards: objects, or parts of shards, with an index of the chunks in them.
 pub(in crate::format) struct Shards {
     /// The array's axis at each place of the order of the index.

@@ -301,7 +301,8 @@ fn chunked(
     lod: usize,
     value_range: Option<(f64, f64)>,
 ) -> ChunkedArray {
-    let ArrayMetadata { shape, dtype, fill, chain, keys, axes, scaling, native } = metadata;
+    let ArrayMetadata { shape, dtype, fill, chain, keys, axes, scaling, mut native } = metadata;
+    native.insert("stored_as".into(), chain.text().into());
     let info = ArrayInfo {
         lod,
         axes,

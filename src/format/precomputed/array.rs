@@ -28,6 +28,8 @@ const EXPANSION: u64 = 1040;
 
 /// Bytes of a shard's index that are read at a time.
 const PAGE: u64 = 16 << 10;
+/// A part of a chunk is decoded by itself if the chunk has this many times as many samples.
+const MUCH_LESS: usize = 2;
 /// The most bytes of the index of a minishard.
 const MAX_MINISHARD: u64 = 64 << 20;
 
@@ -300,15 +302,24 @@ impl PrecomputedArray {
         }
     }
 
-    fn decode_chunk(&self, gzip: Gzip, stored: &[u8], chunk: &Chunk, out: &mut [u8]) -> Result<(), String> {
+    /// Decodes samples of a chunk: all, or those that are wanted along x, y and z.
+    fn decode_chunk(
+        &self,
+        gzip: Gzip,
+        stored: &[u8],
+        (chunk, wanted): (&Chunk, &[Range<usize>; 3]),
+        out: &mut [u8],
+    ) -> Result<(), String> {
         let encoding = self.scale.encoding;
         let is_gzip = gzip == Gzip::Always || gzip == Gzip::Perhaps && stored.starts_with(&MAGIC);
-        let Some(codec) = self.gzip.as_ref().filter(|_| is_gzip) else { return encoding.decode(stored, chunk, out) };
+        let Some(codec) = self.gzip.as_ref().filter(|_| is_gzip) else {
+            return encoding.decode(stored, chunk, wanted, out);
+        };
         if encoding == Encoding::Raw {
             return codec.decode(stored, out);
         }
         let most = usize::try_from(self.most_unpacked(chunk, stored.len() as u64)).unwrap_or(usize::MAX);
-        encoding.decode(&codec.decode_unsized(stored, most)?, chunk, out)
+        encoding.decode(&codec.decode_unsized(stored, most)?, chunk, wanted, out)
     }
 }
 
@@ -350,10 +361,42 @@ impl Array for PrecomputedArray {
         Ok(Brick::Coded(Coded { offset, length, decoded, scratch, layout, codec: count.linear_of(at), object }))
     }
 
+    fn part_around(&self, coded: &Coded, region: &Region) -> Option<Coded> {
+        let held = coded.layout.held;
+        let (axes, block) = (held.axes(), self.scale.encoding.block()?);
+        if axes != block.len() {
+            return None;
+        }
+        // whole planes of blocks, across the axis along which the fewest samples are wanted
+        let slab = |axis: usize| {
+            let (block, first) = (block[axes - 1 - axis] as u64, region.start[axis].checked_sub(held.start[axis])?);
+            let begin = first / block * block;
+            let end = (first + region.shape[axis]).next_multiple_of(block).min(held.shape[axis]);
+            Some((end.saturating_sub(begin), axis, begin))
+        };
+        let (planes, axis, begin) =
+            (0..axes).filter_map(slab).min_by_key(|(n, axis, _)| n * 1000 / held.shape[*axis])?;
+        let mut part = held;
+        (part.start[axis], part.shape[axis]) = (held.start[axis] + begin, planes);
+        let size = self.info.dtype.size();
+        let decoded = usize::try_from(part.samples()).ok()?.checked_mul(size)?;
+        let layout = Layout { held: part, first: 0, strides: part.shape.strides(size as u64) };
+        let is_small = decoded.saturating_mul(MUCH_LESS) <= coded.decoded;
+        (is_small && part.contains(region)).then(|| Coded { decoded, layout, ..coded.clone() })
+    }
+
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let at = self.info.grid.count().index_of(coded.codec);
-        let (_, chunk) = self.chunk(&at);
-        self.decode_chunk(self.gzip_of(&coded.object), stored, &chunk, out)
+        let (begin, chunk) = self.chunk(&at);
+        let mut wanted = chunk.whole();
+        if (out.len() as u64) < chunk.bytes() {
+            for (a, wanted) in wanted.iter_mut().enumerate() {
+                let (held, axis) = (&coded.layout.held, at.len() - 1 - a);
+                let first = (held.start[axis] - begin[a]) as usize;
+                *wanted = first..first + held.shape[axis] as usize;
+            }
+        }
+        self.decode_chunk(self.gzip_of(&coded.object), stored, (&chunk, &wanted), out)
             .map_err(|why| FormatError::Damaged(format!("chunk {at:?} in {}: {why}", &*coded.object)))
     }
 

@@ -1,5 +1,7 @@
 //! How the samples of a chunk are stored.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use crate::codec::compressed_segmentation::{self, Shape};
@@ -39,8 +41,13 @@ impl Chunk {
         self.voxels().saturating_mul(self.channels).saturating_mul(self.size as u64)
     }
 
+    /// Returns all samples along x, y and z.
+    pub(super) fn whole(&self) -> [Range<usize>; 3] {
+        self.extent.map(|n| 0..usize::try_from(n).unwrap_or(usize::MAX))
+    }
+
     fn shape(&self, block: [usize; 3]) -> Shape {
-        let samples = self.extent.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let samples = self.whole().map(|range| range.end);
         Shape { samples, block, channels: usize::try_from(self.channels).unwrap_or(usize::MAX) }
     }
 }
@@ -118,8 +125,23 @@ impl Encoding {
         }
     }
 
-    /// Decodes the samples of a chunk into `out`, which has its bytes.
-    pub(super) fn decode(self, stored: &[u8], chunk: &Chunk, out: &mut [u8]) -> Result<(), String> {
+    /// Returns the samples of a block along x, y and z, where blocks can be decoded by themselves.
+    pub(super) fn block(self) -> Option<[usize; 3]> {
+        match self {
+            Self::CompressedSegmentation(block) => Some(block),
+            Self::Raw | Self::Jpeg | Self::Png => None,
+        }
+    }
+
+    /// Decodes samples of a chunk into `out`, which has their bytes: those that are wanted along x, y and z, which are
+    /// all of them where blocks cannot be decoded by themselves.
+    pub(super) fn decode(
+        self,
+        stored: &[u8],
+        chunk: &Chunk,
+        wanted: &[Range<usize>; 3],
+        out: &mut [u8],
+    ) -> Result<(), String> {
         match self {
             Self::Raw if stored.len() == out.len() => {
                 out.copy_from_slice(stored);
@@ -127,7 +149,7 @@ impl Encoding {
             }
             Self::Raw => Err(format!("it has {} bytes, not {}", stored.len(), out.len())),
             Self::CompressedSegmentation(block) => {
-                compressed_segmentation::decode(stored, &chunk.shape(block), chunk.size, out)
+                compressed_segmentation::decode(stored, &chunk.shape(block), chunk.size, wanted, out)
             }
             Self::Jpeg => jpeg::decode(stored, chunk.channels as usize, out),
             Self::Png => png::decode(stored, chunk.channels as usize, chunk.size, out),
@@ -184,8 +206,8 @@ mod tests {
     fn raw_samples_have_one_length() {
         let chunk = Chunk { extent: [2, 1, 1], channels: 1, size: 2 };
         let mut out = [0; 4];
-        assert_eq!(Encoding::Raw.decode(&[1, 2, 3, 4], &chunk, &mut out), Ok(()));
+        assert_eq!(Encoding::Raw.decode(&[1, 2, 3, 4], &chunk, &chunk.whole(), &mut out), Ok(()));
         assert_eq!(out, [1, 2, 3, 4]);
-        assert!(Encoding::Raw.decode(&[1, 2, 3], &chunk, &mut out).unwrap_err().contains("not 4"));
+        assert!(Encoding::Raw.decode(&[1, 2, 3], &chunk, &chunk.whole(), &mut out).unwrap_err().contains("not 4"));
     }
 }

@@ -152,6 +152,7 @@ impl Scale {
                 "path": key,
                 "key": key,
                 "encoding": encoding.name(),
+                "stored_as": format!("{}{}", encoding.name(), sharding.as_ref().map_or("", Sharding::text)),
                 "compressed_segmentation_block_size": scale.get("compressed_segmentation_block_size"),
                 "sharding": scale.get("sharding"),
                 "voxel_offset": offset,

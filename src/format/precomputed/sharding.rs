@@ -35,6 +35,11 @@ const KIND: &str = "neuroglancer_uint64_sharded_v1";
 pub(super) const PLACE: u64 = 16;
 
 impl Sharding {
+    /// Says for people what is done to encoded chunks.
+    pub(super) fn text(&self) -> &'static str {
+        if self.data_is_gzip { ", gzip, in shards" } else { ", in shards" }
+    }
+
     /// Parses the description. The error names what is not supported.
     pub(super) fn parse(described: &Value, chunks: [u64; 3]) -> Result<Self, String> {
         let text = |key: &str| described.get(key).and_then(Value::as_str);
