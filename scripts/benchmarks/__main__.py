@@ -24,7 +24,7 @@ from figures import first_line, machine, version_of
 from mounts import Absent, Failed
 from readers import Tools
 from table import Row, markdown
-from volumes import VOLUMES
+from volumes import CHUNKED, VOLUMES
 
 CACHE_VOLUMES = ("zgy-zfp", "vds-wavelet-64", "vds-wavelet-128", "wkw-lz4-uint16")
 PAIR_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint16")
@@ -37,7 +37,7 @@ KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("boxes", r
 def jobs():
     """Yields every measurement: kind, volume (or None), function."""
     for kind, measure, names in KINDS:
-        for volume in VOLUMES:
+        for volume in (*VOLUMES, *CHUNKED):
             if names is None or volume.name in names:
                 yield kind, volume, measure
     yield "ceiling", None, rows.ceiling

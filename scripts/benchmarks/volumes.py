@@ -105,7 +105,6 @@ def chunked(name, title, dtype="uint16", codec="chunks"):
     return Volume(name, title, codec, ("chunks", f"dtype={dtype}", f"of={name}"), (1.0, 1.0))
 
 
-# In process; through a mount they are as the others.
 CHUNKED = (
     chunked("zarr3-shards", "Zarr v3 zstd, shards of 32"),
     chunked("zarr3-zstd", "Zarr v3 zstd 64"),

@@ -227,7 +227,8 @@ mod tests {
     fn only_surveys_have_segy() {
         let (open, array) = survey(Dtype::UInt8, None);
         assert_eq!(bytes(&file(&open, Form::Sgy, false).unwrap(), &array).len(), 3600 + 8 * (240 + 5 * 4));
-        let voxels = tests::open("wkw", None, Known::new(Dtype::UInt8, &AXES));
+        let axes = [("x", 0.0, 1.0, 5), ("y", 0.0, 1.0, 7), ("z", 0.0, 1.0, 11)];
+        let voxels = tests::open("wkw", None, Known::new(Dtype::UInt8, &axes));
         let why = file(&voxels, Form::Sgy, false).err().unwrap();
         assert_eq!(why, "there is no sgy file of this box: it is no survey");
         let complex = survey(Dtype::Complex64, None).0;

@@ -124,3 +124,55 @@ fn coordinate_arrays_that_are_regular_are_the_positions_of_axes() {
         .collect();
     assert_eq!(axes, [("lines", 110.0, 2.0, None), ("odd", 0.0, 1.0, None), ("depth", 100.0, 2.5, Some("m"))]);
 }
+
+/// Writes a survey of 3 inlines and 2 crosslines as MDIO does, with the dimensions at the top (version 0) or as coordinates
+/// beside the samples (version 1), and returns the lines of its SEG-Y file: inline, crossline, interval and delay.
+fn survey_of_mdio(version: u32) -> Vec<[i32; 4]> {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |path: &str, bytes: Vec<u8>| {
+        let path = folder.path().join("survey.mdio").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let text = |value: Value| value.to_string().into_bytes();
+    let array = |shape: Value, dtype: &str| {
+        text(json!({"zarr_format": 2, "shape": shape, "chunks": shape, "dtype": dtype, "compressor": null,
+            "fill_value": null, "filters": null, "order": "C"}))
+    };
+    let samples: Vec<u8> = (0..24u8).flat_map(|n| f32::from(n).to_le_bytes()).collect();
+    let dimensions = [("inline", vec![110, 112, 114]), ("crossline", vec![7, 8]), ("sample", vec![8, 12, 16, 20])];
+    let place = if version == 0 { "data/chunked_012" } else { "amplitude" };
+    put(".zgroup", text(json!({"zarr_format": 2})));
+    put(&format!("{place}/.zarray"), array(json!([3, 2, 4]), "<f4"));
+    put(&format!("{place}/0.0.0"), samples);
+    if version == 0 {
+        put("data/.zgroup", text(json!({"zarr_format": 2})));
+        let described = dimensions.map(|(name, coords)| json!({"name": name, "coords": coords}));
+        put(".zattrs", text(json!({"api_version": "0.8", "dimension": described})));
+    } else {
+        put("amplitude/.zattrs", text(json!({"_ARRAY_DIMENSIONS": ["inline", "crossline", "time"]})));
+        for (name, coords) in dimensions {
+            let (name, attributes) = match name {
+                "sample" => ("time", json!({"_ARRAY_DIMENSIONS": ["time"], "unitsV1": {"time": "ms"}})),
+                name => (name, json!({"_ARRAY_DIMENSIONS": [name]})),
+            };
+            put(&format!("{name}/.zarray"), array(json!([coords.len()]), "<i4"));
+            put(&format!("{name}/.zattrs"), text(attributes));
+            put(&format!("{name}/0"), coords.iter().flat_map(|n: &i32| n.to_le_bytes()).collect());
+        }
+    }
+    let layer = place.replace('/', "%2F");
+    let segy = FileSystem::over(folder.path()).read(&format!("survey.mdio/{layer}/lod0.sgy"));
+    let long = |at: usize| i32::from_be_bytes(segy[at..][..4].try_into().unwrap());
+    let short = |at: usize| i16::from_be_bytes(segy[at..][..2].try_into().unwrap()).into();
+    let traces = (0..6).map(|n| 3600 + n * (240 + 16));
+    let lines = traces.map(|at| [long(at + 188), long(at + 192), short(at + 116), short(at + 108)]);
+    lines.collect()
+}
+
+#[test]
+fn surveys_of_mdio_are_surveys() {
+    let lines: Vec<_> = [110, 112, 114].into_iter().flat_map(|inline| [7, 8].map(|x| [inline, x, 4000, 8])).collect();
+    assert_eq!(survey_of_mdio(0), lines);
+    assert_eq!(survey_of_mdio(1), lines);
+}

@@ -65,6 +65,22 @@ impl Coordinates {
     }
 }
 
+/// Gives the axes of an array the names and positions of dimensions, if it has as many samples along its axes as the first
+/// dimensions have positions.
+pub(super) fn name_axes(dimensions: &[(String, Vec<f64>)], array: &mut ArrayMetadata) {
+    let shape = array.shape;
+    let counts = dimensions.iter().map(|(_, positions)| positions.len() as u64);
+    if shape.len() > dimensions.len() || !shape.iter().copied().eq(counts.take(shape.len())) {
+        return;
+    }
+    for (axis, (name, positions)) in array.axes.iter_mut().zip(dimensions) {
+        axis.name.clone_from(name);
+        if let Some(line) = Line::of(positions, None) {
+            (axis.first, axis.step) = (line.first, line.step);
+        }
+    }
+}
+
 impl Line {
     /// Returns the line through values; `None` if they are not regular.
     fn of(values: &[f64], unit: Option<String>) -> Option<Self> {

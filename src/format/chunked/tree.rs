@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::array::ChunkedArray;
-use super::coordinates::Coordinates;
+use super::coordinates::{self, Coordinates};
 use super::image::Image;
 use super::node::{ArrayMetadata, Node, join};
 use crate::format::bytes::decimal;
@@ -49,6 +49,12 @@ pub(in crate::format) trait Convention {
 
     /// Returns the paths below a group that its descriptions have: what is there where a store does not list its objects.
     fn named_paths(&self, folder: &dyn Folder, group: &Node) -> Result<Vec<String>, FormatError>;
+
+    /// Returns the dimensions that the description of the dataset gives to the axes of its arrays, by the attributes of the
+    /// top: their names, and the positions along them.
+    fn dimensions(&self, _attributes: &NativeJson) -> Vec<(String, Vec<f64>)> {
+        Vec::new()
+    }
 
     /// Returns the least and the greatest value that an image is to be shown with, by the attributes of its group.
     fn value_range(&self, _attributes: &NativeJson) -> Option<(f64, f64)> {
@@ -111,11 +117,13 @@ fn describe_axes(
     nodes: &mut Nodes,
 ) {
     let mut coordinates = Coordinates::default();
+    let dimensions = nodes.get("").map(|top| convention.dimensions(&top.attributes)).unwrap_or_default();
     let paths: Vec<String> = nodes.keys().cloned().collect();
     for path in paths {
         // taken out while the others are looked at
         let Some(mut node) = nodes.remove(&path) else { continue };
         if let Some(Ok(array)) = &mut node.array {
+            coordinates::name_axes(&dimensions, array);
             coordinates.describe(&path, array, |of| {
                 let beside = nodes.get(of)?;
                 let is_line =

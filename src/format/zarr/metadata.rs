@@ -98,8 +98,21 @@ fn axes(names: Option<&Value>, keys: &ChunkKeys, shape: &Dims, attributes: &Nati
     (0..shape.len()).map(axis).collect()
 }
 
+/// Returns the dimensions that surveys of MDIO 0 name at their top.
+pub(super) fn dimensions(attributes: &NativeJson) -> Vec<(String, Vec<f64>)> {
+    let dimension = |described: &Value| {
+        let positions = described.get("coords")?.as_array()?.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>()?;
+        Some((described.get("name")?.as_str()?.to_owned(), positions))
+    };
+    let described = attributes.get("dimension").and_then(Value::as_array);
+    described.and_then(|list| list.iter().map(dimension).collect()).unwrap_or_default()
+}
+
 /// Returns how stored samples become values, by the conventions of CF.
 fn scaling(attributes: &NativeJson, dtype: Dtype) -> Option<Scaling> {
+    if dtype.is_complex() {
+        return None;
+    }
     let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
     let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match attributes.get(key)? {
         // xarray stores floats of version 3 so

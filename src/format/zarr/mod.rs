@@ -97,6 +97,10 @@ impl Convention for Descriptions {
         Ok(paths)
     }
 
+    fn dimensions(&self, attributes: &NativeJson) -> Vec<(String, Vec<f64>)> {
+        metadata::dimensions(attributes)
+    }
+
     fn value_range(&self, attributes: &NativeJson) -> Option<(f64, f64)> {
         ome::value_range(attributes)
     }

@@ -16,19 +16,24 @@ use crate::volume::Region;
 
 const NAME: &str = "lod0.sgy";
 
-/// The formats of surveys.
+/// The formats of surveys. Datasets of others are surveys if they have lines by name.
 const FORMATS: [&str; 2] = ["zgy", "vds"];
 
 pub(crate) const SURVEY: View = View { hidden, ..View::new(Some("segy"), entries) };
 
 fn entries(layer: LayerRef<'_>) -> Vec<Entry> {
-    let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
+    let is_shown = may_be_survey(layer) && Survey::of(layer).is_ok();
     is_shown.then(|| Entry::file(NAME, content)).into_iter().collect()
 }
 
 fn hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
-    let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
+    let survey = may_be_survey(layer).then(|| Survey::of(layer))?;
     survey.err().map(|reason| (NAME.to_owned(), reason))
+}
+
+fn may_be_survey(layer: LayerRef<'_>) -> bool {
+    let has = |name: &str| layer.info(0).axes.iter().any(|axis| axis.name.eq_ignore_ascii_case(name));
+    FORMATS.contains(&layer.open.format) || has("inline") && has("crossline")
 }
 
 pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
@@ -37,7 +42,7 @@ pub(super) fn content(layer: LayerRef<'_>) -> Result<Content, FormatError> {
 
 /// Returns a box of a level as a SEG-Y file; fails with the reason why there is none.
 pub(crate) fn of_box(layer: LayerRef<'_>, lod: usize, region: Region) -> Result<Content, String> {
-    if !FORMATS.contains(&layer.open.format) {
+    if !may_be_survey(layer) {
         return Err("it is no survey".to_owned());
     }
     let survey = Survey::of_box(layer, lod, region)?;
@@ -359,10 +364,12 @@ mod tests {
         let shown = with(&AXES);
         assert_eq!(names(&shown, &[SURVEY]), [["lod0.sgy"]]);
         assert_eq!(json::layers(&shown, &[SURVEY])[0]["hidden_files"], serde_json::json!([]));
-        // voxels are no survey, whatever their axes are called
-        let voxels = open("wkw", None, Known::new(Dtype::UInt8, &AXES));
+        // voxels are no survey, unless they have lines by name
+        let voxels = open("zarr", None, Known::new(Dtype::UInt8, &["x", "y", "z"].map(|name| (name, 0.0, 1.0, 3))));
         assert_eq!(names(&voxels, &[SURVEY]), [[""; 0]]);
         assert_eq!((SURVEY.hidden)(layer(&voxels, 0)), None);
+        let lines = open("zarr", None, Known::new(Dtype::UInt8, &AXES));
+        assert_eq!(names(&lines, &[SURVEY]), [["lod0.sgy"]]);
     }
 
     #[test]
