@@ -28,6 +28,9 @@ const SHORT_RUN: u64 = 16;
 /// Parts of plain bricks that span more than this are not fetched ahead: they may be rows far from each other.
 const MAX_SPAN: u64 = 8 << 20;
 
+/// Planes of a brick are kept in place of all of it if it has this many times as many.
+const FEW_PLANES: u64 = 8;
+
 /// Why a brick is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -51,7 +54,7 @@ pub(super) struct Access {
     /// Whether bricks of which all samples are read are dropped afterwards. For large reads: new memory for the cache
     /// costs as much as decoding again.
     pub(super) drops_whole_bricks: bool,
-    /// Whether a part of a brick may be loaded by itself: not for readers that go on to its other parts.
+    /// Whether a part of a brick may be kept in place of all of it: not for readers that go on to its other parts.
     pub(super) loads_parts: bool,
 }
 
@@ -84,8 +87,24 @@ impl Access {
     pub(super) fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
         lookups.clear();
         lookups.extend(pieces.iter().map(|piece| (self.key(&piece.brick), None)));
-        let found = self.resources.cache.get_many(lookups);
+        let mut found = self.resources.cache.get_many(lookups);
+        if self.scan.is_none() && found < lookups.len() {
+            let missing = lookups.iter().zip(pieces).enumerate().filter(|(_, ((_, brick), _))| brick.is_none());
+            let (places, mut parts): (Vec<usize>, Vec<Lookup>) =
+                missing.map(|(n, (_, piece))| (n, (self.part_key(&piece.brick), None))).unzip();
+            self.resources.cache.get_many(&mut parts);
+            for (n, (_, part)) in places.into_iter().zip(parts) {
+                lookups[n].1 = part.filter(|part| part.layout.held.contains(&pieces[n].region));
+                found += usize::from(lookups[n].1.is_some());
+            }
+        }
         self.count(|counters| &counters.cache_hits, found as u64);
+    }
+
+    /// The cache's key of a part of a brick: beyond those of bricks.
+    fn part_key(&self, brick: &Dims) -> BrickKey {
+        let (id, number) = self.key(brick);
+        (id, number.wrapping_add(self.info().grid.total()))
     }
 
     /// Returns the planes that the scan keeps, if they have the samples of a piece that is read now.
@@ -145,15 +164,25 @@ impl Access {
         }
     }
 
-    /// Returns a part of a brick that holds `region`, if the brick has parts that can be decoded by themselves and no other
-    /// of them is in the cache: readers that need a second one are likely to need more.
+    /// Returns a part of a brick that holds `region`, in place of all of it, unless another part is in the cache: readers
+    /// that need a second one are likely to need more. The part takes less time to decode, or less memory that the kernel
+    /// has to make, which takes as long as fast codecs.
     fn get_or_load_part(&self, at: &Dims, brick: &Brick, region: &Region) -> Option<DecodeResult> {
         let Brick::Coded(coded) = brick else { return None };
-        let part = self.array.part_around(coded, region)?;
-        let (id, number) = self.key(at);
-        // beyond the keys of bricks
-        let key = (id, number.wrapping_add(self.info().grid.total()));
-        let decode = || Ok(Arc::new(self.decode(&part)?));
+        let part = self.array.part_around(coded, region);
+        let slab = match part {
+            Some(_) => None,
+            None => Some(self.slab_around(coded, region)?),
+        };
+        let key = self.part_key(at);
+        let decode = || {
+            let brick = self.decode(part.as_ref().unwrap_or(coded))?;
+            let (order, size) = (&AxisPermutation::IDENTITY, self.sample_size());
+            Ok(Arc::new(match slab {
+                Some(slab) => brick.part(slab, order, size, &self.resources.buffers)?,
+                None => brick,
+            }))
+        };
         let (found, was_cached) = self.resources.cache.get_or_decode(key, Keep::Shared, decode);
         if found.as_ref().is_ok_and(|part| !part.layout.held.contains(region)) {
             self.resources.cache.remove(key);
@@ -161,6 +190,19 @@ impl Access {
         }
         self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
         Some(found)
+    }
+
+    /// Returns the planes of a brick that `region` has most of, if these are few and there is no memory yet for all of the
+    /// brick: it is decoded into memory that is used again for the next one.
+    fn slab_around(&self, coded: &Coded, region: &Region) -> Option<Region> {
+        let held = coded.layout.held;
+        let axis = (0..held.axes()).min_by_key(|axis| region.shape[*axis] * 1024 / held.shape[*axis].max(1))?;
+        let is_thin = FEW_PLANES * region.shape[axis] <= held.shape[axis];
+        let mut slab = held;
+        (slab.start[axis], slab.shape[axis]) = (region.start[axis], region.shape[axis]);
+        let is_slice = 2 * region.samples() >= slab.samples();
+        (is_thin && is_slice && held.contains(region) && !self.resources.buffers.has_ready(coded.decoded))
+            .then_some(slab)
     }
 
     /// Returns a brick as [`BrickCache::get_or_decode`](super::cache::BrickCache) does, and counts the lookup.

@@ -254,6 +254,12 @@ impl BufferPool {
         }
     }
 
+    /// Returns whether there is memory for more bricks of `len` bytes than decoders use in turn.
+    pub(crate) fn has_ready(&self, len: usize) -> bool {
+        let blocks = |state: &State| state.free.classes.get(&size_of(len)).map_or(0, |(_, blocks)| blocks.len());
+        blocks(&self.state.lock()) > LARGE_KEPT
+    }
+
     /// Whether [`BufferPool::prefault_brick`] would make a block.
     pub(crate) fn wants_prefaulted(&self, room: usize) -> bool {
         self.missing(room).is_some()

@@ -547,6 +547,19 @@ fn the_second_part_of_a_brick_that_is_needed_has_all_of_it_decoded() {
 }
 
 #[test]
+fn planes_are_kept_in_place_of_a_brick_until_others_are_needed() {
+    let counters: Arc<Counters> = Arc::default();
+    let array = Arc::new(MixedArray::new(&[16, 16], 0, &[8, 16], 0).all_coded());
+    let reader = reader_with(1 << 20, &counters);
+    for (row, decodes) in [(1, 1), (1, 1), (2, 2), (1, 2), (7, 2), (9, 3), (9, 3)] {
+        let region = Region { start: [row, 0].into(), shape: [1, 16].into() };
+        let expected = &array.whole()[row as usize * 16 * SIZE..][..16 * SIZE];
+        assert_eq!(read_box(&reader, &array, region).unwrap(), expected);
+        assert_eq!(counters.bricks_decoded.get(), decodes, "{row}");
+    }
+}
+
+#[test]
 fn a_request_beyond_the_array_or_the_memory_is_refused() {
     let (array, reader) = (Arc::new(MixedArray::new(&[8, 8], 0, &[4, 4], 0)), reader(1 << 20));
     let read = |region: Region, bytes: usize| {
