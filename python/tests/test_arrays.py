@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import random
 import re
@@ -26,6 +27,23 @@ def array() -> volfs.Array:
 @pytest.fixture(scope="module")
 def plain(array: volfs.Array) -> NDArray[Any]:
     return array[...]
+
+
+def expected_of(folder: str) -> list[dict[str, Any]]:
+    """Return what the reference readers have found in the files of a folder of tests/data."""
+    found = json.loads((DATA / folder / "expected.json").read_text("utf-8"))
+    return found if isinstance(found, list) else found.get("layers") or found["arrays"]
+
+
+@pytest.mark.parametrize("folder", ["vds", "wkw", "zarr", "precomputed"])
+def test_arrays_of_every_format_and_type_are_those_of_the_reference_reader(folder: str) -> None:
+    types = set()
+    for expected in expected_of(folder):
+        level = volfs.open(DATA / folder / expected["dataset"]).layers[expected.get("folder", expected["layer"])].level(expected["lod"])
+        assert (list(level.shape), level.dtype.name) == (expected["shape"], expected["dtype"]), expected
+        assert f"{zlib.crc32(np.ascontiguousarray(level).tobytes()):08x}" == expected["crc32"], expected
+        types.add(level.dtype.name)
+    assert folder != "zarr" or {"float16", "complex64", "complex128"} <= types
 
 
 def some_slice(choice: random.Random, size: int) -> Any:
