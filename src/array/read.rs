@@ -187,10 +187,15 @@ impl Reader {
         let is_other = scan.is_none() && from_file.as_ref().is_none_or(|file| !file.has_scans);
         let bytes = selections.iter().map(Selection::samples).fold(0, u64::saturating_add).saturating_mul(size as u64);
         let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
-        // readers that have just begun, but for those that begin with the first sample: they are likely to read on
         let begins = from_file.as_ref().is_none_or(|file| file.reader.is_none());
-        let is_inside = matches!(&selections[..], [one] if one.start.iter().any(|index| *index > 0));
-        let loads_parts = scan.is_none() && begins && is_inside;
+        let loads_parts = match &selections[..] {
+            [one] if scan.is_none() && begins => {
+                // readers that begin with the first sample, or with a part of a plane of a file, are likely to read on
+                let cut = (0..shape.len()).filter(|axis| one.shape[*axis] < shape[*axis]).count();
+                one.start.iter().any(|index| *index > 0) && (from_file.is_none() || cut <= 1)
+            }
+            _ => false,
+        };
         let resources = Arc::clone(&self.resources);
         let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, loads_parts };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());

@@ -91,9 +91,14 @@ impl Pipeline {
         compressor.map(|step| step.codec.name()).or_else(|| Some(self.steps.last()?.codec.name())).unwrap_or("raw")
     }
 
-    /// Returns the names of the codecs in the order in which they encode.
+    /// Returns for people what is done to samples in encoding, in this order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.steps.iter().rev().map(|step| step.codec.name())
+        let first = match self.finish {
+            Finish::Nothing => None,
+            Finish::Swap(_) => Some("big-endian"),
+            Finish::WidenHalves { .. } => Some("halves of float32"),
+        };
+        first.into_iter().chain(self.steps.iter().rev().map(|step| step.codec.name()))
     }
 
     /// Decodes the stored bytes of a chunk into `out`, which they must fill exactly.

@@ -180,6 +180,27 @@ impl Shards {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{Finish, codec};
+
+    #[test]
+    fn chains_are_described_in_the_order_of_encoding() {
+        let text = |codecs: &[&str], finish, order: &[usize], shards: &[[u64; 2]]| {
+            let codecs = codecs.iter().map(|name| codec(name, &NativeJson::new()).unwrap()).collect();
+            let pipeline = Pipeline::new(codecs, 64, finish).unwrap();
+            let shards = shards.iter().map(|count| Shards {
+                order: vec![0, 1],
+                count: (*count).into(),
+                index_at_start: false,
+                index_big_endian: false,
+                index_has_checksum: true,
+            });
+            let brick = Dims::from([4, 4]);
+            Chain { shards: shards.collect(), brick, order: order.to_vec(), pipeline }.text()
+        };
+        assert_eq!(text(&[], Finish::Nothing, &[0, 1], &[]), "as it is");
+        let all = text(&["gzip", "crc32c"], Finish::Swap(4), &[1, 0], &[[8, 9], [2, 3]]);
+        assert_eq!(all, "axes in the order [1, 0], big-endian, gzip, crc32c, in shards of 2 x 3, in shards of 8 x 9");
+    }
 
     #[test]
     fn chunks_have_the_names_of_either_encoding() {

@@ -193,7 +193,7 @@ impl Hierarchy<'_> {
             listed => listed?,
         }
         // numbers in their order, then texts
-        names.sort_unstable_by_key(|name| (decimal(name).is_none(), decimal(name), name.clone()));
+        names.sort_by_cached_key(|name| (decimal(name).is_none(), decimal(name), name.clone()));
         names.dedup();
         Ok(names)
     }
