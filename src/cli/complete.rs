@@ -470,8 +470,8 @@ mod tests {
     #[test]
     fn lists_of_views_go_on_with_names_that_are_not_in_them() {
         let words = |typed: &str| words_of(value_of(&arg("views"), "mount", typed, &[], &[]));
-        assert_eq!(words("n"), ["npy", "nrrd"]);
-        assert_eq!(words("npy,n"), ["npy,nrrd"]);
+        assert_eq!(words("n"), ["npy", "nrrd", "netcdf"]);
+        assert_eq!(words("npy,n"), ["npy,nrrd", "npy,netcdf"]);
         assert_eq!(words("tiff:raw"), ["tiff:raw"]);
         assert_eq!(words("x"), [""; 0]);
         assert_eq!(words("").len(), VIEW_NAMES.len());

@@ -87,6 +87,7 @@ pub(super) fn content_type(name: &OsStr) -> &'static str {
         "json" => JSON,
         "png" => "image/png",
         "tif" => "image/tiff",
+        "nc" => "application/x-netcdf",
         "geojson" => "application/geo+json",
         "csv" => "text/csv; charset=utf-8",
         "txt" | "hdr" | "nhdr" | "mhd" => TEXT,

@@ -6,12 +6,14 @@
 
 mod arrays;
 mod boxed;
+mod cf;
 mod convert;
 mod csv;
 mod entry;
 mod headers;
 pub(crate) mod json;
 mod names;
+mod netcdf;
 mod outline;
 mod picture;
 mod registry;

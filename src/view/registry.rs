@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::View;
-use super::{arrays, headers, json, picture, segy, tiff, zarr};
+use super::{arrays, headers, json, netcdf, picture, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 pub(crate) fn registry() -> &'static [View] {
@@ -21,11 +21,12 @@ pub(crate) fn registry() -> &'static [View] {
         picture::PREVIEW,
         zarr::OME_ZARR,
         zarr::TREE,
+        netcdf::NETCDF,
     ]
 }
 
 /// The names by which users choose views, each with a line about what the views show.
-pub(crate) const VIEW_NAMES: [(&str, &str); 12] = [
+pub(crate) const VIEW_NAMES: [(&str, &str); 13] = [
     (RAW, "lodN.raw: the samples, without a header"),
     ("npy", "lodN.npy: the samples behind a NumPy header"),
     ("float32", "lodN.float32.npy: the values of integers that stand for others"),
@@ -38,6 +39,7 @@ pub(crate) const VIEW_NAMES: [(&str, &str); 12] = [
     ("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
     ("preview", "preview.png: the middle slices of a layer as one picture"),
     ("zarr", "LAYER.ome.zarr, LAYER.zarr: all levels as OME-Zarr (napari, dask) and with positions (xarray)"),
+    ("netcdf", "lodN.nc: the samples as a netCDF-4 file (ncdump, NCO, CDO, xarray, h5py, R, MATLAB)"),
 ];
 
 const RAW: &str = "raw";
@@ -101,7 +103,7 @@ mod registry_tests {
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
         assert_eq!(
             of_lod_0,
-            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".float32.npy", ".by-x.npy", ".slices"]
+            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".float32.npy", ".by-x.npy", ".slices", ".nc"]
         );
         assert_eq!(names.len(), 2 * of_lod_0.len() + 2);
         assert!(names.contains(&"tiff".to_owned()) && names.contains(&"preview.png".to_owned()));
@@ -132,7 +134,7 @@ mod registry_tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = files_of_level(LayerRef { views: registry(), ..layer }, 1);
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 11);
         assert!(all.contains(&"tiff/lod1.tif".to_owned()), "{all:?}");
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
@@ -152,8 +154,8 @@ mod registry_tests {
         };
         assert!(hidden(&[4, 5, 6], &[2; 3], Dtype::UInt8).is_empty());
         assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Int8), ["lod0.hdr"]);
-        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Float16), ["lod0.nhdr", "lod0.mhd", "lod0.hdr"]);
-        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Complex64), ["lod0.nhdr", "lod0.mhd"]);
+        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Float16), ["lod0.nhdr", "lod0.mhd", "lod0.hdr", "lod0.nc"]);
+        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Complex64), ["lod0.nhdr", "lod0.mhd", "lod0.nc"]);
         assert_eq!(hidden(&[3; 6], &[2; 6], Dtype::UInt8), ["lod0.hdr", "tiff", "lod0.slices", "preview.png"]);
         assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr", "a.zarr"]);
         assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.slices", "a.ome.zarr"]);

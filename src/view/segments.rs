@@ -5,6 +5,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::cf::Positions;
 use super::convert::{self, Form};
 use crate::array::{Selection, boxes};
 use crate::format::{Array, FormatError};
@@ -96,11 +97,40 @@ pub(crate) trait ComputedFile: Send + Sync {
 /// header, and on the shape and type of its samples, alone.
 type Tail = (u64, Arc<dyn Fn(Range<u64>) -> Vec<u8> + Send + Sync>);
 
+/// Positions along axes, float64 and little-endian, one run directly behind the other, and zeros up to `len` bytes.
+#[derive(Clone, PartialEq)]
+struct PositionBlock {
+    runs: Arc<[Positions]>,
+    len: u64,
+}
+
+impl PositionBlock {
+    /// Returns some of the bytes, at most [`READ_TOGETHER`].
+    fn bytes(&self, wanted: Range<u64>) -> Vec<u8> {
+        let end = wanted.end.min(wanted.start + READ_TOGETHER as u64);
+        let mut bytes = vec![0; (end - wanted.start) as usize];
+        let mut begin = 0;
+        for run in self.runs.iter() {
+            let (first, last) = (wanted.start.saturating_sub(begin) / 8, end.saturating_sub(begin).div_ceil(8));
+            for n in first..last.min(run.count) {
+                for (at, byte) in (begin + 8 * n..).zip(run.at(n).to_le_bytes()) {
+                    let to = at.checked_sub(wanted.start).and_then(|at| bytes.get_mut(at as usize));
+                    to.into_iter().for_each(|to| *to = byte);
+                }
+            }
+            begin += 8 * run.count;
+        }
+        bytes
+    }
+}
+
 /// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes, and perhaps
 /// by computed bytes.
 #[derive(Clone)]
 pub(crate) struct ArrayFile {
     header: Arc<[u8]>,
+    /// What is between header and samples.
+    positions: Option<PositionBlock>,
     array: Arc<dyn Array>,
     order: AxisPermutation,
     /// If set, the file shows values as float32 instead of the stored samples.
@@ -112,7 +142,13 @@ impl ArrayFile {
     /// Creates a file of the stored samples.
     pub(crate) fn new(header: Vec<u8>, array: &Arc<dyn Array>) -> Self {
         let (array, order) = (Arc::clone(array), AxisPermutation::IDENTITY);
-        Self { header: header.into(), array, order, float32: None, tail: None }
+        Self { header: header.into(), positions: None, array, order, float32: None, tail: None }
+    }
+
+    /// Puts positions between header and samples, with zeros behind them up to `len` bytes. They are computed when they
+    /// are read: there may be millions.
+    pub(crate) fn with_positions(self, runs: Vec<Positions>, len: u64) -> Self {
+        Self { positions: Some(PositionBlock { runs: runs.into(), len }), ..self }
     }
 
     /// Shows the samples with permuted axes.
@@ -163,7 +199,7 @@ impl ArrayFile {
             let ArrayInfo { dtype, .. } = file.array.info();
             (file.array.info().shape(), *dtype, file.order, file.float32, file.tail_len())
         };
-        self.header == other.header && layout(self) == layout(other)
+        self.header == other.header && self.positions == other.positions && layout(self) == layout(other)
     }
 
     /// Returns the bytes of one sample in the file.
@@ -171,9 +207,9 @@ impl ArrayFile {
         self.shown().dtype.size() as u64
     }
 
-    /// Returns the bytes of the header.
+    /// Returns the bytes before the samples.
     pub(crate) fn header_bytes(&self) -> u64 {
-        self.header.len() as u64
+        self.header.len() as u64 + self.positions.as_ref().map_or(0, |positions| positions.len)
     }
 
     /// Returns the numbers of the samples that have some of these bytes, in the order of the file.
@@ -185,8 +221,13 @@ impl ArrayFile {
 
     fn segment(&self, bytes: &Range<u64>) -> Segment {
         let (header, tail) = (self.header_bytes(), self.tail_start());
-        if bytes.start < header {
+        let of_header = self.header.len() as u64;
+        if bytes.start < of_header {
             return Segment::Bytes(0, Arc::clone(&self.header));
+        }
+        if let Some(positions) = self.positions.as_ref().filter(|_| bytes.start < header) {
+            let wanted = bytes.start - of_header..bytes.end.min(header) - of_header;
+            return Segment::Bytes(bytes.start, positions.bytes(wanted).into());
         }
         if let Some((_, write)) = self.tail.as_ref().filter(|_| bytes.start >= tail) {
             return Segment::Bytes(bytes.start, write(bytes.start - tail..bytes.end - tail).into());

@@ -5,6 +5,8 @@
 pub(crate) struct Unit {
     /// Its name in full, in the singular: `millisecond`.
     pub name: String,
+    /// Its abbreviation: `ms`.
+    pub short: String,
     /// The unit of the SI: `meter`, `second` or `hertz`.
     pub base: &'static str,
     /// How many of these it is.
@@ -65,12 +67,13 @@ impl Unit {
             let called = |(prefix, short, _): &&(&str, &str, i32)| {
                 is(&format!("{prefix}{base}"), &format!("{short}{short_base}"))
             };
-            let &(prefix, _, power) = PREFIXES.iter().find(called)?;
-            Some(Self { name: format!("{prefix}{base}"), base, factor: 10f64.powi(power) })
+            let &(prefix, short, power) = PREFIXES.iter().find(called)?;
+            let short = format!("{short}{short_base}");
+            Some(Self { name: format!("{prefix}{base}"), short, base, factor: 10f64.powi(power) })
         });
         let other = || {
-            let &(name, _, base, factor) = OTHERS.iter().find(|(name, short, ..)| is(name, short))?;
-            Some(Self { name: name.to_owned(), base, factor })
+            let &(name, short, base, factor) = OTHERS.iter().find(|(name, short, ..)| is(name, short))?;
+            Some(Self { name: name.to_owned(), short: short.to_owned(), base, factor })
         };
         prefixed.or_else(other)
     }

@@ -33,6 +33,7 @@ PROGRAMS = {"playwright": "Chromium by playwright", "rasterio": "GDAL by rasteri
 SUBJECTS = {
     "test_envi.py": "`lodN.hdr`, ENVI",
     "test_headers.py": "`lodN.nhdr`, `lodN.mhd`",
+    "test_netcdf.py": "`lodN.nc`, netCDF-4",
     "test_numpy.py": "`lodN.npy`",
     "test_page.py": "the page",
     "test_pictures.py": "`.png`",
@@ -44,6 +45,10 @@ SUBJECTS = {
 }
 # Programs that are not modules, by the tests that run them.
 RUN = {
+    "test_cdo_knows_the_array": "CDO",
+    "test_gdal_reads_rows": "GDAL",
+    "test_nco_cuts_a_part": "NCO",
+    "test_ncdump_and_nccopy": "ncdump, nccopy",
     "test_wget_follows_links": "wget",
     "test_zarrita_ome_zarr_js_and_viv": "zarrita, ome-zarr.js, viv",
     "test_bio_formats_reads_planes_and_voxel_sizes": "Bio-Formats",

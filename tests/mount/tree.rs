@@ -229,7 +229,7 @@ fn a_dataset_is_a_folder_with_its_views() {
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
-    let plain = ["raw", "json", "npy", "nhdr", "mhd", "hdr", "by-crossline.npy", "by-sample.npy", "slices"];
+    let plain = ["raw", "json", "npy", "nhdr", "mhd", "hdr", "by-crossline.npy", "by-sample.npy", "slices", "nc"];
     let of_layer = set(["lod0.sgy", "preview.png", "tiff"]);
     assert_eq!(names(mount.path("v3_float32.zgy/data")), &views(4, &plain) | &of_layer);
     let scaled = [&plain[..], &["float32.npy"]].concat();
