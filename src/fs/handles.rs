@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::error::FsError;
 use super::ino::Ino;
 use super::status::DatasetCounters;
 use crate::array::Readers;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::counters::Counters;
 use crate::sync::{Mutex, RwLock};
-use crate::view::{Content, Item, Tree};
+use crate::view::{Content, Item, LayerRef, Tree};
 
 /// The greatest number of opens by the read-ahead process that are expected for one file; beyond that the oldest is
 /// dropped.
@@ -53,7 +54,12 @@ pub(crate) struct FileHandle {
     pub state: ContentState,
     /// The number of refreshes of the dataset before the content was found out.
     pub epoch: u32,
+    /// What makes the content, if the file is in no folder. `ino` is the folder of its layer then.
+    pub made_by: Option<Maker>,
 }
+
+/// Makes the content of a file for a layer.
+pub(crate) type Maker = Arc<dyn Fn(LayerRef<'_>) -> Result<Content, FsError> + Send + Sync>;
 
 /// Whether the content of an open file is still that of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +91,7 @@ impl FileHandle {
             readahead_requested: AtomicBool::new(false),
             state: ContentState::Current,
             epoch,
+            made_by: None,
         }
     }
 
@@ -116,7 +123,8 @@ impl FileHandle {
     /// Returns the open file with the content of another epoch: nothing of its readers is known yet.
     pub(crate) fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
-        Self { readahead_requested: requested, ..Self::new(self.ino, content, (layer, self.dataset.clone()), epoch) }
+        let new = Self::new(self.ino, content, (layer, self.dataset.clone()), epoch);
+        Self { readahead_requested: requested, made_by: self.made_by.clone(), ..new }
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.

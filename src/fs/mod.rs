@@ -23,7 +23,7 @@ mod view_tests;
 
 pub(crate) use attributes::{Attributes, TTL};
 pub(crate) use error::FsError;
-pub(crate) use handles::FolderEntry;
+pub(crate) use handles::{FolderEntry, Maker};
 pub(crate) use ino::Ino;
 pub(crate) use metrics::{Metered, metrics};
 pub(crate) use open::{OpenReply, Pages};

@@ -7,7 +7,7 @@ use lru::LruCache;
 
 use super::Volfs;
 use super::error::{FsError, content_error};
-use super::handles::{ContentState, DatasetLayer, FileHandle, Handle};
+use super::handles::{ContentState, DatasetLayer, FileHandle, Handle, Maker};
 use super::ino::Ino;
 use super::resolve::{Resolved, path_of};
 use super::status::DatasetCounters;
@@ -43,6 +43,38 @@ pub(crate) enum Pages {
 impl Volfs {
     /// Opens a file for reading.
     pub(crate) fn open(self: &Arc<Self>, ino: Ino, blocking: Blocking) -> Result<OpenReply, FsError> {
+        self.open_content(ino, blocking, None)
+    }
+
+    /// Opens a file that is in no folder: what `make` returns for the layer whose folder this is.
+    pub(crate) fn open_made(
+        self: &Arc<Self>,
+        folder: Ino,
+        blocking: Blocking,
+        make: Maker,
+    ) -> Result<OpenReply, FsError> {
+        self.open_content(folder, blocking, Some(make))
+    }
+
+    /// Returns the current content of a file that was made for the layer whose folder this is, or of one in a folder.
+    pub(super) fn content_made(
+        &self,
+        resolved: &Resolved,
+        made_by: Option<&Maker>,
+        blocking: Blocking,
+    ) -> Result<Content, FsError> {
+        let Some(make) = made_by else { return self.content(resolved, blocking) };
+        let Resolved::Inside(_, open, tree, item) = resolved else { return Err(FsError::NotFound) };
+        let layer = tree.layer_of_folder(*item).ok_or(FsError::NotFound)?;
+        make(LayerRef { open, layer, views: self.registries.views })
+    }
+
+    fn open_content(
+        self: &Arc<Self>,
+        ino: Ino,
+        blocking: Blocking,
+        made_by: Option<Maker>,
+    ) -> Result<OpenReply, FsError> {
         for _ in 0..MAX_ATTEMPTS {
             let mut resolved = self.resolve(ino, blocking)?;
             self.check_now(&resolved, blocking)?;
@@ -60,7 +92,7 @@ impl Volfs {
             if epoch > 0 {
                 resolved = self.resolve(ino, blocking)?;
             }
-            let content = self.content(&resolved, blocking)?;
+            let content = self.content_made(&resolved, made_by.as_ref(), blocking)?;
             let pages = match resolved.is_volatile() || self.options.direct_io {
                 true => Pages::Bypass,
                 false if self.refreshes.keeps_pages(ino, epoch) => Pages::Keep,
@@ -70,7 +102,8 @@ impl Volfs {
                 Content::Bytes(_) => None,
                 Content::Array(_) | Content::Computed(_) => node.as_ref().map(|node| self.counters_of(node)),
             };
-            let file = FileHandle::new(ino, content, (resolved.layer(), dataset), epoch);
+            let mut file = FileHandle::new(ino, content, (resolved.layer(), dataset), epoch);
+            file.made_by.clone_from(&made_by);
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {

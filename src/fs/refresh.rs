@@ -18,6 +18,7 @@ use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle};
 use super::ino::Ino;
+use super::resolve::Resolved;
 use super::stall::{LOOK, StallWatch};
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::memory::trim_code;
@@ -141,7 +142,8 @@ impl Volfs {
             return file.outdated(ContentState::Stale, epoch);
         }
         let now = self.resolve(file.ino, Blocking::Yes);
-        match now.and_then(|now| Ok((self.content(&now, Blocking::Yes)?, now.layer()))) {
+        let content = |now: &Resolved| self.content_made(now, file.made_by.as_ref(), Blocking::Yes);
+        match now.and_then(|now| Ok((content(&now)?, now.layer()))) {
             Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),
             Err(FsError::Io | FsError::NoMemory | FsError::Denied) => file.outdated(ContentState::Unknown, epoch),
             _ => file.outdated(ContentState::Stale, epoch),

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::access::{Hosts, Proof};
 use super::connection::{RequestSlot, Turns};
 use super::file::Files;
+use super::opendap::Asked;
 use super::page::{self, SECURITY_POLICY, prefers_html, quality};
 use super::peer::Peer;
 use super::response::{Body, HTML, Head, Problem, Response, is_text, set};
@@ -145,6 +146,14 @@ impl App {
         }
         if !path.folder && path.names == [DOT_VOLFS, METRICS] {
             return Ok(self.metrics());
+        }
+        if let Some((asked, above)) =
+            path.names.split_last().and_then(|(name, above)| Some((Asked::read(name)?, above)))
+            && !path.folder
+            && let Ok(layer) = find(&self.files.fs, above).await
+            && let Some(answer) = asked.answer((&self.files.fs, &self.files.budget), request, layer.ino).await
+        {
+            return Ok(answer);
         }
         let found = match find(&self.files.fs, &path.names).await {
             Err((Problem::NotFound, folders)) => {

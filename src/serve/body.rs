@@ -29,6 +29,8 @@ const TOTAL: usize = 16 << 20;
 const UNIT: usize = 1 << 10;
 /// Pieces that are read ahead of one client.
 const MOST_AHEAD: usize = 3;
+/// The bytes of a body that is kept in memory as a whole, while it is checked and sent.
+const KEPT: usize = 4 << 20;
 /// Smaller pieces of a body with several ranges are copied together.
 const GATHERED: usize = 8 << 10;
 /// Bytes of samples that become rows of a table at a time.
@@ -49,6 +51,17 @@ impl Budget {
     fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
         let short = || (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT.saturating_sub(kept).max(UNIT)), None);
         self.long_piece(wanted).unwrap_or_else(short)
+    }
+
+    /// Returns the memory for a whole body, if it is short and the budget allows it.
+    fn kept(&self, size: u64) -> Option<(usize, Share)> {
+        let length = usize::try_from(size).ok().filter(|length| *length <= KEPT)?;
+        if length <= SHORT {
+            return Some((length, None));
+        }
+        let units = u32::try_from(length.div_ceil(UNIT)).ok()?;
+        let share = Arc::clone(&self.0).try_acquire_many_owned(units).ok()?;
+        Some((length, Some(share)))
     }
 
     /// Returns a piece that may be read ahead of the client, if the budget allows one.
@@ -138,7 +151,35 @@ impl FileBody {
     /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure
     /// gets its status.
     pub(super) async fn begin(open: Open, epoch: Option<u32>, budget: Budget, parts: Parts) -> Result<Body, Problem> {
-        let mut body = Self { open, epoch, budget, parts, pieces: VecDeque::new(), taken: 0 };
+        Self { open, epoch, budget, parts, pieces: VecDeque::new(), taken: 0 }.start_sending().await
+    }
+
+    /// Begins a body of a whole file of `size` bytes, all of which are read before the response begins: some clients do
+    /// not notice when it breaks off. Few bytes are kept, and more are read again while they are sent.
+    pub(super) async fn begin_checked(
+        open: Open,
+        epoch: Option<u32>,
+        budget: Budget,
+        size: u64,
+    ) -> Result<Body, Problem> {
+        let whole = || Parts::one(Part::Range(0..size));
+        let mut body = Self { open, epoch, budget, parts: whole(), pieces: VecDeque::new(), taken: 0 };
+        if let Some((length, share)) = body.budget.kept(size) {
+            let read = body.open.read(0, length, share, false);
+            body.pieces.push_back(Piece::InFlight(read, size));
+            body.parts = Parts::one(Part::Range(size..size));
+        } else {
+            while let Some(piece) = body.next().await {
+                piece?;
+                body.read_ahead();
+            }
+            (body.parts, body.taken) = (whole(), 0);
+        }
+        body.start_sending().await
+    }
+
+    async fn start_sending(self) -> Result<Body, Problem> {
+        let mut body = self;
         let Some(first) = body.next().await else { return Ok(Body::default()) };
         body.pieces.push_front(Piece::Here(first?));
         Ok(Body::stream(body, |mut body| async move {

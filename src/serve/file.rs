@@ -34,7 +34,7 @@ const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 /// What responses of files share.
 pub(super) struct Files {
     pub(super) fs: Arc<Volfs>,
-    budget: Budget,
+    pub(super) budget: Budget,
     /// A part of all entity tags: inode numbers are counted anew by each server.
     server: u64,
 }

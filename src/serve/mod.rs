@@ -6,6 +6,7 @@
 //! * [`connection`]: turns of requests, and clients that take too little.
 //! * [`app`]: one request, from its path to its response.
 //! * [`file`], [`folder`] and [`page`]: what a file, a folder and the page for browsers answer.
+//! * [`opendap`]: levels for programs that speak OPeNDAP.
 //! * [`tree`]: paths as names of the tree, and the calls of the file system.
 //!
 //! The threads of the server never wait: what cannot be answered from memory goes to the pool, as in a mount.
@@ -17,6 +18,7 @@ mod connection;
 mod file;
 mod folder;
 mod listener;
+mod opendap;
 mod page;
 mod peer;
 mod response;

@@ -12,11 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use super::response::Problem;
-use crate::fs::{Attributes, FsError, Ino, Opened, ReadRequest, Volfs};
+use crate::fs::{Attributes, FsError, Ino, Maker, Opened, ReadRequest, Volfs};
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::source::Blocking;
-use crate::view::{BoxOf, Rows};
+use crate::sync::Mutex;
+use crate::view::{BoxOf, Content, LayerRef, Rows};
 use crate::volume::ArrayInfo;
 
 /// The longest name that a file system has.
@@ -152,6 +153,48 @@ impl Open {
     pub(super) async fn folder(fs: &Arc<Volfs>, ino: Ino) -> Result<Self, Problem> {
         let open = move |fs: &Arc<Volfs>, blocking| Ok(Self::new(fs, ino, fs.opendir(ino, blocking)?.handle));
         call(fs, Volfs::bulkhead(ino), open).await
+    }
+
+    /// Opens what `make` makes of the layer whose folder this is, which is read like a file. Fails with
+    /// [`Problem::NotFound`] if it is no folder of a layer. The inner error is that of `make`, which may make something
+    /// that needs no file.
+    pub(super) async fn made<T: Send + 'static, E: Send + 'static>(
+        fs: &Arc<Volfs>,
+        folder: Ino,
+        make: impl Fn(LayerRef<'_>) -> Result<(T, Option<Content>), E> + Send + Sync + 'static,
+    ) -> Result<Result<(T, Option<(Self, Opened)>), E>, Problem> {
+        // what was made beside the content; a refresh of the dataset makes it again
+        let made = Arc::new(Mutex::new(None));
+        let to = Arc::clone(&made);
+        let content = move |layer: LayerRef<'_>| {
+            let (made, content) = match make(layer) {
+                Ok((with, content)) => (Ok(with), content),
+                Err(error) => (Err(error), None),
+            };
+            *to.lock() = Some(made);
+            // what needs no file is not opened
+            content.ok_or(FsError::IsAFolder)
+        };
+        let make: Maker = Arc::new(content);
+        let open = move |fs: &Arc<Volfs>, blocking| {
+            let opened = fs.open_made(folder, blocking, Arc::clone(&make));
+            let made = made.lock().take();
+            match (made, opened) {
+                (Some(Err(error)), Err(FsError::IsAFolder)) => Ok(Err(error)),
+                (Some(Ok(with)), Err(FsError::IsAFolder)) => Ok(Ok((with, None))),
+                (Some(Ok(with)), Ok(reply)) => {
+                    let open = Self::new(fs, folder, reply.handle);
+                    let opened = fs.opened(open.handle).ok_or(FsError::BadHandle)?;
+                    Ok(Ok((with, Some((open, opened)))))
+                }
+                (_, Err(error)) => Err(error),
+                (_, Ok(reply)) => {
+                    fs.release(reply.handle);
+                    Err(FsError::Stale)
+                }
+            }
+        };
+        call(fs, Volfs::bulkhead(folder), open).await
     }
 
     fn new(fs: &Arc<Volfs>, ino: Ino, handle: u64) -> Self {

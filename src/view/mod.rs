@@ -30,6 +30,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
 
 pub(crate) use boxed::{BoxFile, BoxOf, Form};
+#[cfg(feature = "serve")]
+pub(crate) use cf::{CfArray, CfValue, DATA, Positions, has_type};
 pub(crate) use csv::Rows;
 pub(crate) use entry::Entry;
 #[cfg(test)]
@@ -37,7 +39,7 @@ pub(crate) use entry::level_files;
 pub(crate) use json::text as json_text;
 pub(crate) use names::find_name;
 pub(crate) use registry::{VIEW_NAMES, registry, views_of, with_needed};
-#[cfg(test)]
+#[cfg(any(test, feature = "serve"))]
 pub(crate) use segments::{ComputedFile, Convert, NextSegment, Samples, Segment};
 pub(crate) use segments::{Content, FileRead, SampleRequest, ShownArray, Step};
 #[cfg(test)]

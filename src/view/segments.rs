@@ -43,8 +43,9 @@ pub(crate) struct Samples {
 enum Which {
     /// Those with these numbers in C order of permuted axes. The readers of such a file are sequential in the array.
     Range(AxisPermutation, Range<u64>),
-    /// Places with these numbers in C order of a box, which begins with the samples of a region and has zeros elsewhere.
-    Box { region: Region, shape: Dims, places: Range<u64> },
+    /// Places with these numbers in C order of a box, which begins with as many samples along each axis as a region
+    /// says, and has zeros elsewhere. Neighbours are `step` samples apart in the array.
+    Box { region: Region, step: Dims, shape: Dims, places: Range<u64> },
 }
 
 impl Samples {
@@ -61,7 +62,14 @@ impl Samples {
     /// Returns the places with these numbers, in C order, of a box of `shape`. The region is at its beginning, and what
     /// is beyond it is zeros.
     pub(crate) fn padded(array: &Arc<dyn Array>, region: Region, shape: Dims, places: Range<u64>) -> Self {
-        Self { array: Arc::clone(array), which: Which::Box { region, shape, places } }
+        let step = Dims::filled(region.axes(), 1);
+        Self { array: Arc::clone(array), which: Which::Box { region, step, shape, places } }
+    }
+
+    /// Returns those with these numbers, in C order, of the samples that begin at the start of a region, are as many
+    /// along each axis as its shape says, and `step` apart.
+    pub(crate) fn strided(array: &Arc<dyn Array>, region: Region, step: Dims, places: Range<u64>) -> Self {
+        Self { array: Arc::clone(array), which: Which::Box { region, step, shape: region.shape, places } }
     }
 
     /// Returns the bytes of the samples, zeros included.
@@ -477,11 +485,11 @@ impl FileRead {
                 (Which::Range(order, first), Which::Range(_, last)) => {
                     selections.extend(Selection::from_range(array.info(), order, first.start..last.end, offset));
                 }
-                (Which::Box { region, shape, places }, _) => {
+                (Which::Box { region, step, shape, places }, _) => {
                     if region.shape != *shape {
                         memory[offset..offset + length].fill(0);
                     }
-                    selections.extend(select_box(region, shape, places, (offset, size)));
+                    selections.extend(select_box((region, step), shape, places, (offset, size)));
                 }
                 (Which::Range(..), Which::Box { .. }) => {}
             }
@@ -555,16 +563,16 @@ fn range_of(parts: &[Part]) -> Option<(AxisPermutation, Range<u64>)> {
 
 /// Selects places of a box, to be stored from an offset on; a sample has `size` bytes.
 fn select_box(
-    region: &Region,
+    (region, step): (&Region, &Dims),
     shape: &Dims,
     places: &Range<u64>,
     (offset, size): (usize, usize),
 ) -> impl Iterator<Item = Selection> {
     let held = Region::whole(region.shape);
     boxes(*shape, places.clone()).filter_map(move |part| part.intersection(&held)).map(move |part| Selection {
-        start: Dims::from_fn(part.axes(), |axis| region.start[axis] + part.start[axis]),
+        start: Dims::from_fn(part.axes(), |axis| region.start[axis] + part.start[axis] * step[axis]),
         shape: part.shape,
-        step: Dims::filled(part.axes(), 1),
+        step: *step,
         offset: offset + (shape.linear_of(&part.start) - places.start) as usize * size,
         strides: shape.strides(size as u64),
     })

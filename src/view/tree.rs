@@ -165,6 +165,11 @@ impl Tree {
         self.node(item).layer
     }
 
+    /// Returns the layer whose folder this is.
+    pub(crate) fn layer_of_folder(&self, folder: Item) -> Option<usize> {
+        self.layers.iter().position(|at| *at == folder.node)
+    }
+
     /// Returns what a view is asked about, of the layer that a node belongs to.
     fn layer_of<'a>(&self, open: &'a OpenDataset, node: &Node) -> LayerRef<'a> {
         LayerRef { open, layer: node.layer.unwrap_or(0), views: self.views }

@@ -12,6 +12,8 @@ mod serve;
 mod serve_access;
 #[cfg(feature = "serve")]
 mod serve_limits;
+#[cfg(feature = "serve")]
+mod serve_opendap;
 mod usage;
 mod verify;
 

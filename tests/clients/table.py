@@ -35,6 +35,7 @@ SUBJECTS = {
     "test_headers.py": "`lodN.nhdr`, `lodN.mhd`",
     "test_netcdf.py": "`lodN.nc`, netCDF-4",
     "test_numpy.py": "`lodN.npy`",
+    "test_opendap.py": "levels, by OPeNDAP",
     "test_page.py": "the page",
     "test_pictures.py": "`.png`",
     "test_segy.py": "`lod0.sgy`",
@@ -45,9 +46,11 @@ SUBJECTS = {
 }
 # Programs that are not modules, by the tests that run them.
 RUN = {
+    "test_cdo_copies": "CDO",
     "test_cdo_knows_the_array": "CDO",
     "test_gdal_reads_rows": "GDAL",
     "test_nco_cuts_a_part": "NCO",
+    "test_nco_cuts_with_steps": "NCO",
     "test_ncdump_and_nccopy": "ncdump, nccopy",
     "test_wget_follows_links": "wget",
     "test_zarrita_ome_zarr_js_and_viv": "zarrita, ome-zarr.js, viv",

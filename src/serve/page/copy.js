@@ -20,6 +20,18 @@ export function snippets({ folder, layer, lod, region, dtype, shape, hasZarr, za
       ["xarray over HTTP", `xr.open_zarr(${quote(`${zarr}/lod${lod}`)})["image"]`],
     );
   }
+  // OPeNDAP has no such samples
+  if (!/^(float16|complex)/.test(dtype)) {
+    const url = at(`lod${lod}`);
+    list.push(
+      ["xarray over OPeNDAP", `xr.open_dataset(${quote(url)})["data"]`],
+      ["ncdump over OPeNDAP", `ncdump -h '${url}'`],
+      ["NCO over OPeNDAP", `ncks '${url}' lod${lod}.nc`],
+      ["CDO over OPeNDAP", `cdo sinfon '${url}'`],
+      ["R over OPeNDAP", `ncvar_get(nc_open(${quote(url)}), "data")`],
+      ["MATLAB over OPeNDAP", `ncread(${quote(url)}, "data")`],
+    );
+  }
   return list;
 }
 
