@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::error::FsError;
 use super::ino::Ino;
 use super::status::DatasetCounters;
 use crate::array::Readers;
@@ -58,8 +57,8 @@ pub(crate) struct FileHandle {
     pub made_by: Option<Maker>,
 }
 
-/// Makes the content of a file for a layer.
-pub(crate) type Maker = Arc<dyn Fn(LayerRef<'_>) -> Result<Content, FsError> + Send + Sync>;
+/// Makes the content of a file for a layer, if there is one.
+pub(crate) type Maker = Arc<dyn Fn(LayerRef<'_>) -> Option<Content> + Send + Sync>;
 
 /// Whether the content of an open file is still that of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,8 @@ impl Volfs {
         self.open_content(ino, blocking, None)
     }
 
-    /// Opens a file that is in no folder: what `make` returns for the layer whose folder this is.
+    /// Opens a file that is in no folder: what `make` returns for the layer whose folder this is. Fails with
+    /// [`FsError::IsAFolder`] if that is nothing.
     pub(crate) fn open_made(
         self: &Arc<Self>,
         folder: Ino,
@@ -66,7 +67,7 @@ impl Volfs {
         let Some(make) = made_by else { return self.content(resolved, blocking) };
         let Resolved::Inside(_, open, tree, item) = resolved else { return Err(FsError::NotFound) };
         let layer = tree.layer_of_folder(*item).ok_or(FsError::NotFound)?;
-        make(LayerRef { open, layer, views: self.registries.views })
+        make(LayerRef { open, layer, views: self.registries.views }).ok_or(FsError::IsAFolder)
     }
 
     fn open_content(

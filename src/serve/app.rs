@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::access::{Hosts, Proof};
 use super::connection::{RequestSlot, Turns};
 use super::file::Files;
-use super::opendap::Asked;
+use super::opendap::{Asked, Levels};
 use super::page::{self, SECURITY_POLICY, prefers_html, quality};
 use super::peer::Peer;
 use super::response::{Body, HTML, Head, Problem, Response, is_text, set};
@@ -51,6 +51,7 @@ pub(super) struct App {
     /// As many turns as there may be requests in progress.
     pub(super) turns: Arc<Turns>,
     files: Files,
+    levels: Levels,
     hosts: Hosts,
     /// The other origins whose pages may read responses; `*` is all.
     origins: Vec<HeaderValue>,
@@ -60,11 +61,13 @@ pub(super) struct App {
 impl App {
     pub(super) fn new(fs: Arc<Volfs>, options: ServeOptions) -> Self {
         let of_viewer = options.neuroglancer.as_deref().and_then(origin_of);
+        let files = Files::new(fs);
         let named = options.allow_origins.iter().cloned().chain(of_viewer);
         Self {
             origins: named.filter_map(|origin| origin.parse().ok()).collect(),
             turns: Turns::new(options.max_requests),
-            files: Files::new(fs),
+            levels: Levels::new(&files.fs, &files.budget),
+            files,
             hosts: Hosts::new(&options.listen, &options.allow_hosts),
             encoders: Arc::new(Semaphore::new(ENCODERS)),
             options,
@@ -147,11 +150,9 @@ impl App {
         if !path.folder && path.names == [DOT_VOLFS, METRICS] {
             return Ok(self.metrics());
         }
-        if let Some((asked, above)) =
-            path.names.split_last().and_then(|(name, above)| Some((Asked::read(name)?, above)))
-            && !path.folder
-            && let Ok(layer) = find(&self.files.fs, above).await
-            && let Some(answer) = asked.answer((&self.files.fs, &self.files.budget), request, layer.ino).await
+        if let Some((name, folder)) = path.names.split_last()
+            && let Some(asked) = Asked::read(name).filter(|_| !path.folder)
+            && let Some(answer) = self.levels.answer(asked, request, folder).await
         {
             return Ok(answer);
         }

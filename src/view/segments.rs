@@ -40,6 +40,7 @@ pub(crate) struct Samples {
     which: Which,
 }
 
+#[expect(clippy::large_enum_variant, reason = "as for segments, each of which has one")]
 enum Which {
     /// Those with these numbers in C order of permuted axes. The readers of such a file are sequential in the array.
     Range(AxisPermutation, Range<u64>),

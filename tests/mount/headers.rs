@@ -43,6 +43,23 @@ fn nrrd_headers_describe_the_samples() {
 }
 
 #[test]
+fn netcdf_files_end_in_the_samples() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    for name in ["v3_int8.zgy", "v3_int16.zgy", "v3_float32.zgy"] {
+        for lod in 0..3 {
+            let file = |suffix: &str| fs::read(mount.data(name, &format!("lod{lod}.{suffix}"))).unwrap();
+            let (netcdf, raw) = (file("nc"), file("raw"));
+            let samples = netcdf.len() - raw.len();
+            assert!(netcdf.starts_with(b"\x89HDF\r\n\x1a\n\x02") && netcdf[samples..] == raw[..], "{name} {lod}");
+            assert_eq!((samples % 4096, &netcdf[28..36]), (0, &(netcdf.len() as u64).to_le_bytes()[..]));
+            let positions = mount.data(name, &format!("lod{lod}.json"));
+            let first = json(positions)["axes"][0]["first"].as_f64().unwrap().to_le_bytes();
+            assert!(netcdf[..samples].as_chunks::<8>().0.contains(&first), "{name} {lod}");
+        }
+    }
+}
+
+#[test]
 fn envi_headers_describe_the_samples() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let header = fs::read_to_string(mount.data("v3_int16.zgy", "lod1.hdr")).unwrap();

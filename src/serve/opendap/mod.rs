@@ -14,17 +14,21 @@ mod dap2;
 mod dap4;
 mod model;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{Method, StatusCode};
+use lru::LruCache;
 
 use super::body::{Budget, FileBody};
 use super::response::{Head, Problem, Response, set};
-use super::tree::Open;
+use super::tree::{Open, find};
 use crate::fs::{Ino, Opened, Volfs};
+use crate::sync::Mutex;
 use crate::view::{Content, LayerRef};
 use answer::Answer;
 use constraint::Chosen;
@@ -33,11 +37,68 @@ use model::Model;
 
 /// Clients hold an answer in memory, some of them twice, and count it with 31 bits.
 const TOO_LONG: u128 = 1 << 31;
+/// Looks at a dataset that changes in between.
+const MAX_ATTEMPTS: usize = 3;
+/// The folders of layers that are remembered, and for how long: as names in a mount.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+const KNOWN_FOR: Duration = Duration::from_millis(500);
 /// Longer dimensions are invalid to clients of DAP2.
 const LONGEST_DIMENSION: u64 = i32::MAX as u64;
 
 const DESCRIPTION: HeaderName = HeaderName::from_static("content-description");
 const SERVER: HeaderName = HeaderName::from_static("xdods-server");
+
+/// What answers share.
+pub(super) struct Levels {
+    fs: Arc<Volfs>,
+    budget: Budget,
+    /// The folders of layers that were found last, and when: some clients ask for each row.
+    found: Mutex<LruCache<Vec<OsString>, (Ino, Instant)>>,
+}
+
+impl Levels {
+    pub(super) fn new(fs: &Arc<Volfs>, budget: &Budget) -> Self {
+        Self { fs: Arc::clone(fs), budget: budget.clone(), found: Mutex::new(LruCache::new(KNOWN)) }
+    }
+
+    async fn folder(&self, path: &[OsString], is_first_look: bool) -> Option<Ino> {
+        let known = self.found.lock().get(path).copied();
+        if let Some((ino, _)) = known.filter(|(_, since)| is_first_look && since.elapsed() < KNOWN_FOR) {
+            return Some(ino);
+        }
+        let ino = find(&self.fs, path).await.ok()?.ino;
+        self.found.lock().put(path.to_vec(), (ino, Instant::now()));
+        Some(ino)
+    }
+
+    /// Answers a request for a level of the layer whose folder has this path; `None` if there is no such folder.
+    pub(super) async fn answer(&self, asked: Asked, request: &Head, folder: &[OsString]) -> Option<Response> {
+        let mut found = Err(Problem::Changing);
+        for attempt in 0..MAX_ATTEMPTS {
+            let folder = self.folder(folder, attempt == 0).await?;
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            found = Open::made(&self.fs, folder, move |layer| asked.prepare(layer, &query)).await;
+            if !matches!(found, Err(Problem::Changing | Problem::NotFound)) {
+                break;
+            }
+        }
+        let answered = match found {
+            Err(Problem::NotFound) => return None,
+            Err(problem) => Err(problem.into()),
+            Ok(Err(refusal)) => Err(refusal),
+            Ok(Ok((Prepared::Text(text), _))) => Ok(Response::new(text.into())),
+            Ok(Ok((Prepared::Values { is_inexact, chunks }, Some(file)))) => {
+                let is_head = request.method() == Method::HEAD;
+                asked.values((&self.budget, is_head), file, &is_inexact, chunks).await
+            }
+            Ok(Ok((Prepared::Values { .. }, None))) => Err(Problem::Unreadable.into()),
+        };
+        Some(match answered {
+            Ok(response) => asked.described(response),
+            Err(refusal) => asked.refused(&refusal),
+        })
+    }
+}
 
 /// What is asked of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,32 +141,6 @@ impl Asked {
         };
         let is_number = !lod.is_empty() && lod.bytes().all(|byte| byte.is_ascii_digit());
         Some(Self { lod: lod.parse().ok().filter(|_| is_number)?, form })
-    }
-
-    /// Answers a request for a level of the layer whose folder this is; `None` if it is no folder of a layer.
-    pub(super) async fn answer(
-        self,
-        (fs, budget): (&Arc<Volfs>, &Budget),
-        request: &Head,
-        folder: Ino,
-    ) -> Option<Response> {
-        let query = request.uri().query().unwrap_or_default().to_owned();
-        let found = Open::made(fs, folder, move |layer| self.prepare(layer, &query)).await;
-        let answered = match found {
-            Err(Problem::NotFound) => return None,
-            Err(problem) => Err(problem.into()),
-            Ok(Err(refusal)) => Err(refusal),
-            Ok(Ok((Prepared::Text(text), _))) => Ok(Response::new(text.into())),
-            Ok(Ok((Prepared::Values { is_inexact, chunks }, Some(file)))) => {
-                let is_head = request.method() == Method::HEAD;
-                self.values((budget, is_head), file, &is_inexact, chunks).await
-            }
-            Ok(Ok((Prepared::Values { .. }, None))) => Err(Problem::Unreadable.into()),
-        };
-        Some(match answered {
-            Ok(response) => self.described(response),
-            Err(refusal) => self.refused(&refusal),
-        })
     }
 
     /// Makes what is asked for. It decodes nothing.
