@@ -13,8 +13,10 @@ pub(crate) mod inflate;
 pub(crate) mod jpeg;
 pub(crate) mod lz4;
 mod lz4_blocks;
+mod lzf;
 mod lzma;
 mod numpy;
+mod packed_bits;
 mod pcodec;
 mod pipeline;
 pub(crate) mod png;
@@ -98,10 +100,13 @@ const CODECS: &[(&[&str], New)] = &[
     (&["lz4"], lz4_blocks::new_numcodecs),
     (&["lz4-hdf5"], lz4_blocks::new_hdf5),
     (&["lz4-java"], lz4_blocks::new_java),
+    (&["lzf"], lzf::new),
     (&["lzma", "xz"], lzma::new),
+    (&["nbit"], packed_bits::new_nbit),
     (&["packbits"], filters::new_packbits),
     (&["pcodec"], pcodec::new),
     (&["quantize"], arithmetic::new_quantize),
+    (&["scaleoffset"], packed_bits::new_scaleoffset),
     (&["shuffle"], filters::new_shuffle),
     (&["zfpy"], zfpy::new),
     (&["zlib"], zlib::new_zlib),

@@ -6,6 +6,7 @@
 mod bytes;
 mod chunked;
 mod extents;
+pub(crate) mod hdf5;
 pub(crate) mod n5;
 pub(crate) mod precomputed;
 mod reoriented;
@@ -59,7 +60,7 @@ impl Registry {
 
 /// Returns the formats of this version.
 pub(crate) const fn registry() -> Registry {
-    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds, &zarr::Zarr, &n5::N5, &precomputed::Precomputed])
+    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds, &zarr::Zarr, &n5::N5, &precomputed::Precomputed, &hdf5::Hdf5])
 }
 
 /// Why a dataset, or a part of one, cannot be read.

@@ -121,6 +121,24 @@ pub(crate) fn half(bytes: [u8; 2]) -> f32 {
     f32::from_bits(sign | magnitude)
 }
 
+/// Returns the bits of the nearest float16, the even one of two.
+pub(crate) fn half_bits(number: f64) -> u16 {
+    let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
+    let magnitude = number.abs();
+    if number.is_nan() {
+        return sign | 0x7e00;
+    }
+    // 65520 is half-way between the greatest float16 and the next power of two
+    if magnitude >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // numbers below 2^-14 have the steps of 2^-24 that the least exponent has
+    let exponent = if magnitude < 2f64.powi(-14) { -14 } else { (magnitude.to_bits() >> 52) as i32 - 1023 };
+    let steps = (magnitude * 2f64.powi(10 - exponent)).round_ties_even() as u16;
+    // a mantissa that is rounded up to 2048 steps carries into the exponent
+    sign | ((exponent + 14) as u16 * 1024 + steps)
+}
+
 /// Returns the real and the imaginary part of a complex64.
 pub(crate) fn parts_of_complex64([a, b, c, d, imaginary @ ..]: [u8; 8]) -> [f32; 2] {
     [[a, b, c, d], imaginary].map(f32::from_le_bytes)
@@ -186,5 +204,26 @@ mod tests {
         assert_eq!(of(0xfe01).to_bits(), 0xffc0_2000);
         // positive ones are in order of their bits
         assert!((0..0x7c00).all(|bits| of(bits) < of(bits + 1)));
+    }
+
+    #[test]
+    fn float16_is_rounded_to_the_nearest() {
+        for (number, bits) in [
+            (1.0, 0x3c00),
+            (-2.0, 0xc000),
+            (65504.0, 0x7bff),
+            (65519.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (6e-8, 0x0001),
+            (2f64.powi(-25), 0),
+            (2f64.powi(-14), 0x0400),
+            (0.1, 0x2e66),
+            (1.0 + 2f64.powi(-11), 0x3c00),
+            (2048.0 - 0.5, 0x6800),
+            (f64::INFINITY, 0x7c00),
+            (-0.0, 0x8000),
+        ] {
+            assert_eq!(half_bits(number), bits, "{number}");
+        }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Native
 pub(crate) use brick::{Brick, BrickSet, Coded, Element, ObjectName, Plain, StoredLength};
 pub(crate) use dims::{Dims, Layout, MAX_AXES, Region};
 pub use dtype::Dtype;
-pub(crate) use dtype::{OfNumbers, half, parts_of_complex64, parts_of_complex128};
+pub(crate) use dtype::{OfNumbers, half, half_bits, parts_of_complex64, parts_of_complex128};
 pub(crate) use grid::{AxisPermutation, BrickGrid};
 pub(crate) use survey::{Affine, Corner, DatasetInfo, Geometry, Histogram, Statistics};
 pub(crate) use unit::{Unit, conversion};

@@ -9,20 +9,20 @@ use super::node::{ArrayMetadata, Node, join};
 use crate::format::Array;
 use crate::format::bytes::read_bytes;
 use crate::source::Blocking;
-use crate::volume::{Brick, Dims, Dtype};
+use crate::volume::{Axis, Brick, Dims, Dtype};
 
 /// The most samples of a coordinate array that is read.
 const MAX_SAMPLES: u64 = 1 << 16;
 /// Bytes of the largest of its chunks that is decoded.
 const MAX_DECODED: usize = 4 << 20;
 /// The most coordinate arrays of a dataset that are read.
-const MAX_READ: usize = 64;
+pub(in crate::format) const MAX_READ: usize = 64;
 /// How far values of a regular axis may be from their places, in steps.
 const TOLERANCE: f64 = 1e-3;
 
 /// The positions of an axis.
 #[derive(Clone, Debug, PartialEq)]
-struct Line {
+pub(in crate::format) struct Line {
     first: f64,
     step: f64,
     count: u64,
@@ -51,15 +51,12 @@ impl Coordinates {
                 let line = open(&path).and_then(|(array, node)| {
                     let unit = ["units", "unit"].into_iter().find_map(|key| node.attributes.get(key)?.as_str());
                     let of_mdio = || node.attributes.get("unitsV1")?.as_object()?.values().find_map(Value::as_str);
-                    Line::of(&values(&*array)?, unit.or_else(of_mdio).map(str::to_owned))
+                    Line::through(&*array, unit.or_else(of_mdio).map(str::to_owned))
                 });
                 self.known.insert(path.clone(), line);
             }
-            if let Some(Some(line)) = self.known.get(&path)
-                && line.count == axis.count
-            {
-                (axis.first, axis.step) = (line.first, line.step);
-                axis.unit = line.unit.clone().or(axis.unit.take());
+            if let Some(Some(line)) = self.known.get(&path) {
+                line.describe(axis);
             }
         }
     }
@@ -82,6 +79,19 @@ pub(super) fn name_axes(dimensions: &[(String, Vec<f64>)], array: &mut ArrayMeta
 }
 
 impl Line {
+    /// Returns the line through the values of an array of one axis; `None` if they are not regular, or cannot be read.
+    pub(in crate::format) fn through(array: &dyn Array, unit: Option<String>) -> Option<Self> {
+        Self::of(&values(array)?, unit)
+    }
+
+    /// Gives an axis of as many samples its positions.
+    pub(in crate::format) fn describe(&self, axis: &mut Axis) {
+        if self.count == axis.count {
+            (axis.first, axis.step) = (self.first, self.step);
+            axis.unit = self.unit.clone().or(axis.unit.take());
+        }
+    }
+
     /// Returns the line through values; `None` if they are not regular.
     fn of(values: &[f64], unit: Option<String>) -> Option<Self> {
         let (first, last) = (*values.first()?, *values.last()?);

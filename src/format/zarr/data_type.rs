@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::format::bytes::whole;
-use crate::volume::{Dtype, Element};
+use crate::volume::{Dtype, Element, half_bits};
 
 /// What a sample is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,24 +205,6 @@ fn round_to_bfloat16(number: f32) -> u32 {
     bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000
 }
 
-/// Returns the bits of the nearest float16, the even one of two.
-fn half_bits(number: f64) -> u16 {
-    let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
-    let magnitude = number.abs();
-    if number.is_nan() {
-        return sign | 0x7e00;
-    }
-    // 65520 is half-way between the greatest float16 and the next power of two
-    if magnitude >= 65520.0 {
-        return sign | 0x7c00;
-    }
-    // numbers below 2^-14 have the steps of 2^-24 that the least exponent has
-    let exponent = if magnitude < 2f64.powi(-14) { -14 } else { (magnitude.to_bits() >> 52) as i32 - 1023 };
-    let steps = (magnitude * 2f64.powi(10 - exponent)).round_ties_even() as u16;
-    // a mantissa that is rounded up to 2048 steps carries into the exponent
-    sign | ((exponent + 14) as u16 * 1024 + steps)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -285,26 +267,5 @@ mod tests {
         assert_eq!(fill(&json!("bfloat16"), &json!(1.00390625)), Some(1f32.to_le_bytes().into()), "ties to even");
         assert_eq!(fill(&json!("<f4"), &json!(null)), Some(vec![0; 4]));
         assert_eq!(fill(&json!("float32"), &json!("0x7fc0000")), None);
-    }
-
-    #[test]
-    fn float16_is_rounded_to_the_nearest() {
-        for (number, bits) in [
-            (1.0, 0x3c00),
-            (-2.0, 0xc000),
-            (65504.0, 0x7bff),
-            (65519.0, 0x7bff),
-            (65520.0, 0x7c00),
-            (6e-8, 0x0001),
-            (2f64.powi(-25), 0),
-            (2f64.powi(-14), 0x0400),
-            (0.1, 0x2e66),
-            (1.0 + 2f64.powi(-11), 0x3c00),
-            (2048.0 - 0.5, 0x6800),
-            (f64::INFINITY, 0x7c00),
-            (-0.0, 0x8000),
-        ] {
-            assert_eq!(half_bits(number), bits, "{number}");
-        }
     }
 }

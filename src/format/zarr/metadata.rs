@@ -1,16 +1,14 @@
 //! Reads the JSON files of a hierarchy: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::chain;
 use super::data_type::DataType;
 use crate::format::bytes::whole;
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, join, read};
+use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, join, read, scaling};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
-use crate::volume::{Axis, Dims, Dtype, MAX_AXES, NativeJson, Scaling};
+use crate::volume::{Axis, Dims, MAX_AXES, NativeJson};
 
 /// The description of version 3.
 pub(super) const V3: &str = "zarr.json";
@@ -106,27 +104,6 @@ pub(super) fn dimensions(attributes: &NativeJson) -> Vec<(String, Vec<f64>)> {
     };
     let described = attributes.get("dimension").and_then(Value::as_array);
     described.and_then(|list| list.iter().map(dimension).collect()).unwrap_or_default()
-}
-
-/// Returns how stored samples become values, by the conventions of CF.
-fn scaling(attributes: &NativeJson, dtype: Dtype) -> Option<Scaling> {
-    if dtype.is_complex() {
-        return None;
-    }
-    let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
-    let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match attributes.get(key)? {
-        // xarray stores floats of version 3 so
-        Value::String(text) => STANDARD.decode(text).ok()?.try_into().ok().map(f64::from_le_bytes),
-        value => value.as_f64(),
-    });
-    let no_value = no_value.filter(|number| !number.is_nan());
-    let (scale, offset) = (number("scale_factor"), number("add_offset"));
-    if scale.is_none() && offset.is_none() && no_value.is_none() || !dtype.is_integer() && scale.is_none() {
-        return None;
-    }
-    let scaling =
-        Scaling { no_value, is_code: false, ..Scaling::of_codes(scale.unwrap_or(1.0), offset.unwrap_or(0.0)) };
-    scaling.says_something().then_some(scaling)
 }
 
 /// Returns the shape of an array and its chunks; both have one axis of one sample if the array has no axes.

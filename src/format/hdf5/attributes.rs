@@ -1,0 +1,203 @@
+//! The attributes of groups and datasets as JSON, and the references of dimension scales.
+
+use serde_json::Value;
+
+use super::btree2::BTree2;
+use super::data_type::{Class, DataType, integer_of};
+use super::file::{Fields, address, uint};
+use super::header::{Dataspace, Header, Place, kind};
+use super::heap::{FractalHeap, global_value};
+use crate::format::FormatError;
+use crate::volume::NativeJson;
+
+/// The most attributes of an object, values of an attribute, and texts of variable length in one.
+const MAX_ATTRIBUTES: usize = 1 << 12;
+const MAX_VALUES: u64 = 1 << 12;
+const MAX_TEXTS: u64 = 1 << 8;
+/// The attribute with the scales of each axis.
+const SCALES: &str = "DIMENSION_LIST";
+
+#[derive(Default)]
+pub(super) struct Attributes {
+    pub values: NativeJson,
+    /// The first scale of each axis: the address of its header.
+    pub scales: Vec<Option<u64>>,
+    /// Bytes of names and values.
+    pub bytes: u64,
+    /// Why some are not known.
+    pub fault: Option<String>,
+}
+
+impl Attributes {
+    /// Reads all attributes of an object. Those that cannot be read are left out.
+    pub(super) fn read(at: &Place<'_>, header: &Header) -> Result<Self, FormatError> {
+        let mut found = Self::default();
+        for message in header.messages.iter().filter(|message| message.kind == kind::ATTRIBUTE) {
+            let added = header.content(at, message).and_then(|content| found.add(at, &content));
+            found.note(added)?;
+        }
+        if let Some(message) = header.find(kind::ATTRIBUTE_INFO) {
+            let added = header.content(at, message).and_then(|content| found.dense(at, &content));
+            found.note(added)?;
+        }
+        Ok(found)
+    }
+
+    /// Remembers a fault of the file; fails if the system has failed.
+    fn note(&mut self, added: Result<(), FormatError>) -> Result<(), FormatError> {
+        match added {
+            Err(FormatError::Damaged(why) | FormatError::Unsupported(why)) => self.fault = Some(why),
+            added => added?,
+        }
+        Ok(())
+    }
+
+    /// Adds the attributes in a heap.
+    fn dense(&mut self, at: &Place<'_>, content: &[u8]) -> Result<(), FormatError> {
+        const PART: &str = "attribute info";
+        let mut fields = at.file.fields(PART, content);
+        fields.version(&[0], PART)?;
+        let flags = fields.u8()?;
+        fields.take(if flags & 1 != 0 { 2 } else { 0 })?;
+        let (Some(heap), Some(tree)) = (fields.address()?, fields.address()?) else { return Ok(()) };
+        let heap = FractalHeap::open(at.file, heap)?;
+        BTree2::open(at.file, tree)?.visit(at.file, &mut |record| {
+            // flags, the order of creation and a hash come behind the identifier
+            let (id, rest) = record.split_at_checked(8).ok_or("a record of an attribute is too short")?;
+            let object = heap.object(at.file, id)?;
+            let is_shared = rest.first().is_some_and(|flags| flags & 2 != 0);
+            let content = if is_shared { at.shared(kind::ATTRIBUTE, &object)? } else { object };
+            let added = self.add(at, &content);
+            self.note(added)?;
+            Ok(self.values.len() < MAX_ATTRIBUTES)
+        })
+    }
+
+    fn add(&mut self, at: &Place<'_>, content: &[u8]) -> Result<(), FormatError> {
+        if self.values.len() >= MAX_ATTRIBUTES {
+            return Err(format!("it has more than {MAX_ATTRIBUTES} attributes").into());
+        }
+        let mut fields = at.file.fields("attribute", content);
+        let version = fields.version(&[1, 2, 3], "attribute")?;
+        let flags = fields.u8()?;
+        let lengths = [fields.u16()?, fields.u16()?, fields.u16()?].map(usize::from);
+        if version == 3 {
+            fields.u8()?;
+        }
+        // parts of the first version end at a multiple of 8 bytes
+        let mut part = |length: usize| fields.take(if version == 1 { length.next_multiple_of(8) } else { length });
+        let (name, data_type, space) = (part(lengths[0])?, part(lengths[1])?, part(lengths[2])?);
+        let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        let flag = |bit: u8| version > 1 && flags & bit != 0;
+        let data_type = DataType::of_attribute(at, data_type, flag(1))?;
+        let space = if flag(2) {
+            let space = at.shared(kind::DATASPACE, space)?;
+            Dataspace::parse(at.file.fields("attribute", &space))?
+        } else {
+            Dataspace::parse(at.file.fields("attribute", space))?
+        };
+        let data = fields.rest();
+        if name == SCALES {
+            self.scales = scales(at, &data_type, data).unwrap_or_default();
+            return Ok(());
+        }
+        if ["REFERENCE_LIST"].contains(&name.as_str()) {
+            return Ok(());
+        }
+        let value = space.shape.map_or(Value::Null, |shape| values(at, &data_type, &shape, data).unwrap_or_default());
+        self.bytes += (name.len() + data.len() + 64) as u64;
+        self.values.insert(name, value);
+        Ok(())
+    }
+
+    /// Returns the text of an attribute, which may be one of single characters.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.values.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(list) => list.iter().map(Value::as_str).collect(),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the first scale of each axis.
+fn scales(at: &Place<'_>, data_type: &DataType, data: &[u8]) -> Option<Vec<Option<u64>>> {
+    let Class::Variable { is_text: false, of } = &data_type.class else { return None };
+    if of.class != Class::Reference {
+        return None;
+    }
+    let first = |element: &[u8]| {
+        let list = variable(at, element)?;
+        address(list.get(..at.file.widths.offset)?).filter(|address| *address != 0)
+    };
+    Some(data.chunks_exact(data_type.size).take(crate::volume::MAX_AXES).map(first).collect())
+}
+
+/// Returns the bytes that an element of variable length leads to.
+fn variable(at: &Place<'_>, element: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = Fields::new("value of variable length", element, at.file.widths);
+    let (length, collection, number) = (fields.u32().ok()?, fields.address().ok()?, fields.u32().ok()?);
+    match collection {
+        Some(collection) if length > 0 && collection > 0 => global_value(at.file, collection, number).ok(),
+        _ => Some(Vec::new()),
+    }
+}
+
+/// Returns the values of an attribute: one by itself, more as a list of all of them; `None` if they are not known.
+fn values(at: &Place<'_>, data_type: &DataType, shape: &[u64], data: &[u8]) -> Option<Value> {
+    let count = shape.iter().try_fold(1u64, |all, n| all.checked_mul(*n))?;
+    let is_long = matches!(data_type.class, Class::Variable { .. });
+    if count > if is_long { MAX_TEXTS } else { MAX_VALUES } {
+        return None;
+    }
+    let mut values = Vec::new();
+    for element in data.chunks_exact(data_type.size).take(count as usize) {
+        values.push(value(at, data_type, element)?);
+    }
+    Some(match values.len() {
+        1 => values.remove(0),
+        _ => Value::Array(values),
+    })
+}
+
+fn value(at: &Place<'_>, data_type: &DataType, element: &[u8]) -> Option<Value> {
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default());
+        Value::from(text.trim_end_matches(' '))
+    };
+    match &data_type.class {
+        Class::Text => Some(text(element)),
+        Class::Variable { is_text: true, .. } => variable(at, element).map(|bytes| text(&bytes)),
+        Class::Reference | Class::Opaque | Class::Time | Class::Variable { .. } => None,
+        Class::Compound(members) if data_type.sample().is_err() => {
+            let member = |(name, offset, of): &(Vec<u8>, usize, DataType)| {
+                let bytes = element.get(*offset..offset.checked_add(of.size)?)?;
+                Some((String::from_utf8_lossy(name).into_owned(), value(at, of, bytes)?))
+            };
+            members.iter().map(member).collect::<Option<NativeJson>>().map(Value::Object)
+        }
+        Class::Array(_, base) => {
+            let list = element.chunks_exact(base.size).map(|element| value(at, base, element));
+            list.collect::<Option<Vec<_>>>().map(Value::Array)
+        }
+        _ => {
+            let sample = data_type.sample().ok()?;
+            let element = sample.element(element);
+            if sample.dtype.is_complex() {
+                let half = sample.dtype.size() / 2;
+                let part = |bytes: &[u8]| match half {
+                    4 => f64::from(f32::from_bits(uint(bytes) as u32)),
+                    _ => f64::from_bits(uint(bytes)),
+                };
+                let (re, im) = element.bytes().split_at_checked(half)?;
+                return Some(Value::from(vec![part(re), part(im)]));
+            }
+            match integer_of(&sample, &element) {
+                Some(whole) => {
+                    i64::try_from(whole).map(Value::from).or_else(|_| u64::try_from(whole).map(Value::from)).ok()
+                }
+                None => Some(Value::from(sample.dtype.number(element.bytes()))),
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The bytes of a file: its superblock, checked reads of metadata at addresses, and fields of variable width.
+
+use std::sync::Arc;
+
+use crate::format::FormatError;
+use crate::format::bytes::{ByteReader, PastEnd};
+use crate::memory::try_zeroed;
+use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
+
+/// What the superblock begins with.
+pub(super) const MAGIC: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+/// The last place where a superblock is looked for: they are at 0 and at powers of two from 512 on.
+const LAST_PLACE: u64 = 1 << 24;
+/// Bytes of the longest part of the metadata that is read in one piece.
+pub(super) const MAX_PART: u64 = 16 << 20;
+/// Bytes that are read of a part whose length is not yet known.
+const FIRST_READ: u64 = 512;
+
+/// Widths of addresses and lengths in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Widths {
+    pub offset: usize,
+    pub length: usize,
+}
+
+/// What the superblock says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Superblock {
+    pub version: u8,
+    /// The header of the root group.
+    pub root: u64,
+    /// The header of what extends the superblock.
+    pub extension: Option<u64>,
+    /// Whether a program has the file open for writing, or has not closed it.
+    pub is_open_for_writing: bool,
+    /// Bytes before the superblock.
+    pub user_block: u64,
+}
+
+/// An open file.
+pub(super) struct File {
+    pub source: Arc<dyn Source>,
+    pub widths: Widths,
+    /// What addresses count from.
+    pub base: u64,
+    /// The bytes of the file.
+    pub end: u64,
+    pub cache: Arc<IndexCache>,
+    /// The first number of keys of nodes in the cache.
+    id: u64,
+    /// All of the file in pages, for the small parts that are read once.
+    pages: Index,
+}
+
+impl File {
+    /// Finds and reads the superblock.
+    pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(Self, Superblock), FormatError> {
+        let end = source.len(WHOLE)?.ok_or(SourceError::Changed)?;
+        let mut at = 0;
+        loop {
+            let mut magic = [0; 8];
+            if at + 8 > end || at > LAST_PLACE {
+                return Err(FormatError::NotThisFormat("it is no HDF5 file: it has no superblock".into()));
+            }
+            if source.read_at(WHOLE, at, &mut magic, Blocking::Yes)? && magic == MAGIC {
+                break;
+            }
+            at = if at == 0 { 512 } else { 2 * at };
+        }
+        let pages = Index::new(Arc::clone(&source), WHOLE, 0, end, Arc::clone(cache));
+        let (widths, id, cache) = (Widths { offset: 8, length: 8 }, IndexCache::new_id(), Arc::clone(cache));
+        let mut file = Self { source, widths, base: 0, end, cache, id, pages };
+        let superblock = file.superblock(at)?;
+        Ok((file, superblock))
+    }
+
+    fn superblock(&mut self, at: u64) -> Result<Superblock, FormatError> {
+        const PART: &str = "superblock";
+        let bytes = self.read_most(at, 128, PART)?;
+        let mut fields = self.fields(PART, &bytes);
+        fields.take(MAGIC.len())?;
+        let mut found = Superblock { version: fields.u8()?, user_block: at, ..Superblock::default() };
+        let old = found.version < 2;
+        if found.version > 3 {
+            return Err(FormatError::Unsupported(format!("its superblock has version {}, not 0 to 3", found.version)));
+        }
+        if old {
+            fields.take(4)?;
+        }
+        let (offset, length) = (usize::from(fields.u8()?), usize::from(fields.u8()?));
+        if ![2, 4, 8].contains(&offset) || ![2, 4, 8].contains(&length) {
+            return Err(format!("damaged superblock: addresses of {offset} bytes, lengths of {length}").into());
+        }
+        self.widths = Widths { offset, length };
+        fields.widths = self.widths;
+        let mut flags = 0;
+        if old {
+            // the sizes of nodes of B-trees: nodes say how many entries they have
+            fields.take(if found.version == 1 { 13 } else { 9 })?;
+        } else {
+            flags = fields.u8()?;
+        }
+        let base = fields.address()?.ok_or("damaged superblock: it has no base address")?;
+        let second = fields.address()?;
+        let stored_end = fields.address()?;
+        if old {
+            fields.address()?;
+            fields.uint(offset)?;
+            found.root = fields.address()?.ok_or("damaged superblock: there is no root group")?;
+        } else {
+            found.extension = second;
+            found.root = fields.address()?.ok_or("damaged superblock: there is no root group")?;
+            check_sum(&bytes, fields.position(), PART)?;
+        }
+        // one bit for a writer, another for a writer with readers
+        found.is_open_for_writing = flags & 5 != 0;
+        // a user block that was put before a file later changes neither the addresses in it nor its base
+        self.base = at;
+        let wanted = stored_end.and_then(|end| end.checked_sub(base)?.checked_add(at)).unwrap_or(0);
+        if wanted > self.end {
+            return Err(format!("the file is truncated: it has {} of {wanted} bytes", self.end).into());
+        }
+        Ok(found)
+    }
+
+    /// Returns a reader of the fields of some bytes.
+    pub(super) fn fields<'a>(&self, part: &'static str, bytes: &'a [u8]) -> Fields<'a> {
+        Fields { reader: ByteReader::new(part, bytes), widths: self.widths }
+    }
+
+    /// Returns the place in the file of `length` bytes at an address, which must lie in it.
+    pub(super) fn place(&self, address: u64, length: u64, part: &str) -> Result<u64, FormatError> {
+        let place = self.base.checked_add(address);
+        place.filter(|at| at.checked_add(length).is_some_and(|end| end <= self.end)).ok_or_else(|| {
+            let end = self.end;
+            format!("the {part} at address {address} ({length} bytes) lies beyond the end of the file ({end} bytes)")
+                .into()
+        })
+    }
+
+    /// Reads a part of the metadata. May wait.
+    pub(super) fn read(&self, address: u64, length: u64, part: &str) -> Result<Vec<u8>, FormatError> {
+        let at = self.place(address, length, part)?;
+        if length > MAX_PART {
+            return Err(format!("the {part} at address {address} has {length} bytes").into());
+        }
+        self.read_in_pages(at, length)
+    }
+
+    /// Reads a part of at most `most` bytes, which the end of the file may cut off. May wait.
+    pub(super) fn read_most(&self, address: u64, most: u64, part: &str) -> Result<Vec<u8>, FormatError> {
+        let at = self.place(address, 0, part)?;
+        self.read_in_pages(at, most.min(self.end - at))
+    }
+
+    fn read_in_pages(&self, at: u64, length: u64) -> Result<Vec<u8>, FormatError> {
+        let mut bytes = try_zeroed(length as usize)?;
+        self.pages.read(at, &mut bytes, Blocking::Yes)?;
+        Ok(bytes)
+    }
+
+    /// Reads a part whose beginning tells how long it is.
+    pub(super) fn read_sized(
+        &self,
+        address: u64,
+        part: &'static str,
+        length: impl Fn(&mut Fields<'_>) -> Result<u64, FormatError>,
+    ) -> Result<Vec<u8>, FormatError> {
+        let mut bytes = self.read_most(address, FIRST_READ, part)?;
+        let length = length(&mut self.fields(part, &bytes))?;
+        if length > bytes.len() as u64 {
+            return self.read(address, length, part);
+        }
+        bytes.truncate(length as usize);
+        Ok(bytes)
+    }
+
+    /// Returns a node of an index from the cache, or reads it: `length` bytes that `check` accepts.
+    pub(super) fn node(
+        &self,
+        (address, length): (u64, u64),
+        part: &'static str,
+        blocking: Blocking,
+        check: impl FnOnce(&[u8]) -> Result<(), FormatError>,
+    ) -> Result<Arc<Vec<u8>>, FormatError> {
+        self.sized_node(address, part, blocking, (length, |_: &[u8]| Ok(length)), check)
+    }
+
+    /// Like [`File::node`], for nodes whose beginning tells how long they are; most have `usual` bytes.
+    pub(super) fn sized_node(
+        &self,
+        address: u64,
+        part: &'static str,
+        blocking: Blocking,
+        (usual, length): (u64, impl FnOnce(&[u8]) -> Result<u64, FormatError>),
+        check: impl FnOnce(&[u8]) -> Result<(), FormatError>,
+    ) -> Result<Arc<Vec<u8>>, FormatError> {
+        // the last number only spreads the nodes over what a thread keeps
+        let key = (self.id, address, address >> 6 & 3);
+        if let Some(node) = self.cache.get(key) {
+            return Ok(node);
+        }
+        if blocking == Blocking::No {
+            return Err(SourceError::WouldBlock.into());
+        }
+        let at = self.place(address, 0, part)?;
+        let first = self.read_node(at, usual.min(self.end - at).min(MAX_PART))?;
+        let length = length(&first)?;
+        self.place(address, length, part)?;
+        if length > MAX_PART {
+            return Err(format!("the {part} at address {address} has {length} bytes").into());
+        }
+        let mut node = if length > first.len() as u64 { self.read_node(at, length)? } else { first };
+        node.truncate(length as usize);
+        node.shrink_to_fit();
+        check(&node)?;
+        let node = Arc::new(node);
+        self.cache.insert(key, &node, node.capacity());
+        Ok(node)
+    }
+
+    fn read_node(&self, at: u64, length: u64) -> Result<Vec<u8>, FormatError> {
+        if self.source.fetches_ahead() {
+            return self.read_in_pages(at, length);
+        }
+        let mut node = try_zeroed(length as usize)?;
+        if !self.source.read_at(WHOLE, at, &mut node, Blocking::Yes)? {
+            return Err(SourceError::Changed.into());
+        }
+        self.source.check_unchanged()?;
+        Ok(node)
+    }
+}
+
+/// A position in bytes of a file: [`ByteReader`] with numbers of the widths that the file has.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    reader: ByteReader<'a>,
+    pub widths: Widths,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(part: &'static str, bytes: &'a [u8], widths: Widths) -> Self {
+        Self { reader: ByteReader::new(part, bytes), widths }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.reader.position()
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.reader.rest()
+    }
+
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd> {
+        self.reader.take(count)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, PastEnd> {
+        self.reader.u8()
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, PastEnd> {
+        self.reader.bytes().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, PastEnd> {
+        self.reader.u32()
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, PastEnd> {
+        self.reader.u64()
+    }
+
+    /// Reads a number of `width` bytes, at most 8.
+    pub(super) fn uint(&mut self, width: usize) -> Result<u64, PastEnd> {
+        self.reader.take(width).map(uint)
+    }
+
+    pub(super) fn length(&mut self) -> Result<u64, PastEnd> {
+        self.uint(self.widths.length)
+    }
+
+    /// Reads an address; `None` if it is undefined.
+    pub(super) fn address(&mut self) -> Result<Option<u64>, PastEnd> {
+        self.reader.take(self.widths.offset).map(address)
+    }
+
+    /// Reads an address that must be defined.
+    pub(super) fn defined(&mut self, what: &str) -> Result<u64, FormatError> {
+        self.address()?.ok_or_else(|| format!("{what} has no address").into())
+    }
+
+    /// Checks the signature that a part begins with.
+    pub(super) fn signature(&mut self, expected: &[u8; 4], part: &str) -> Result<(), FormatError> {
+        if self.take(4)? == expected { Ok(()) } else { Err(format!("damaged {part}: it has another signature").into()) }
+    }
+
+    /// Reads the version of a part, which must be one of `known`.
+    pub(super) fn version(&mut self, known: &[u8], part: &str) -> Result<u8, FormatError> {
+        let version = self.u8()?;
+        if known.contains(&version) { Ok(version) } else { Err(format!("its {part} has version {version}").into()) }
+    }
+
+    /// Reads a text that ends with a zero, and skips to a multiple of `alignment` bytes from where it began.
+    pub(super) fn text(&mut self, alignment: usize) -> Result<&'a [u8], FormatError> {
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| *byte == 0).ok_or("a name has no end")?;
+        self.take((length + 1).next_multiple_of(alignment).min(rest.len()))?;
+        Ok(&rest[..length])
+    }
+}
+
+/// Returns a little-endian number of at most 8 bytes.
+pub(super) fn uint(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    wide.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+    u64::from_le_bytes(wide)
+}
+
+/// Returns an address; `None` if all its bits are set.
+pub(super) fn address(bytes: &[u8]) -> Option<u64> {
+    bytes.iter().any(|byte| *byte != 0xff).then(|| uint(bytes))
+}
+
+/// Checks the checksum that stands behind the first `length` bytes.
+pub(super) fn check_sum(bytes: &[u8], length: usize, part: &str) -> Result<(), FormatError> {
+    let parts = bytes.split_at_checked(length).and_then(|(checked, rest)| Some((checked, rest.first_chunk::<4>()?)));
+    match parts {
+        Some((checked, sum)) if lookup3(checked) == u32::from_le_bytes(*sum) => Ok(()),
+        Some(_) => Err(format!("damaged {part}: its checksum is wrong").into()),
+        None => Err(PastEnd("checksum").into()),
+    }
+}
+
+/// Like [`check_sum`], with nothing behind the checksum.
+pub(super) fn check_sum_at_end(bytes: &[u8], part: &str) -> Result<(), FormatError> {
+    check_sum(bytes, bytes.len().saturating_sub(4), part)
+}
+
+/// Returns Jenkins' hash `lookup3` of bytes, with the initial value 0.
+pub(super) fn lookup3(bytes: &[u8]) -> u32 {
+    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
+    let (mut a, mut b, mut c) = (start, start, start);
+    let word = |bytes: &[u8], at: usize| uint(bytes.get(at..).map_or(&[], |rest| &rest[..rest.len().min(4)])) as u32;
+    let mut rest = bytes;
+    while rest.len() > 12 {
+        a = a.wrapping_add(word(rest, 0));
+        b = b.wrapping_add(word(rest, 4));
+        c = c.wrapping_add(word(rest, 8));
+        for (n, turn) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
+            let (x, y, z) = match n % 3 {
+                0 => (&mut a, &mut c, &mut b),
+                1 => (&mut b, &mut a, &mut c),
+                _ => (&mut c, &mut b, &mut a),
+            };
+            *x = x.wrapping_sub(*y) ^ y.rotate_left(turn);
+            *y = y.wrapping_add(*z);
+        }
+        rest = &rest[12..];
+    }
+    if rest.is_empty() {
+        return c;
+    }
+    a = a.wrapping_add(word(rest, 0));
+    b = b.wrapping_add(word(rest, 4));
+    c = c.wrapping_add(word(rest, 8));
+    for (n, turn) in [14, 11, 25, 16, 4, 14, 24].into_iter().enumerate() {
+        let (x, y) = match n % 3 {
+            0 => (&mut c, &b),
+            1 => (&mut a, &c),
+            _ => (&mut b, &a),
+        };
+        *x = (*x ^ *y).wrapping_sub(y.rotate_left(turn));
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_its_author() {
+        // of the self-test of lookup3.c
+        assert_eq!(lookup3(b""), 0xdead_beef);
+        assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+
+    #[test]
+    fn numbers_have_any_width() {
+        let widths = Widths { offset: 4, length: 2 };
+        let mut fields = Fields::new("test", &[1, 0, 0, 0, 255, 255, 255, 255, 2, 1, 9, 8, 7, 97, 98, 0, 1], widths);
+        assert_eq!((fields.address(), fields.address(), fields.length()), (Ok(Some(1)), Ok(None), Ok(258)));
+        assert_eq!((fields.uint(3), fields.text(4).ok(), fields.rest()), (Ok(0x0007_0809), Some(&b"ab"[..]), &[][..]));
+        assert!(fields.u8().is_err() && fields.text(1).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! HDF5 and netCDF-4: groups and datasets in one file, and the pyramids of Imaris and BigDataViewer.
+//!
+//! [`file`] reads the superblock, [`header`] the messages of an object, [`groups`] links and [`attributes`] attributes;
+//! [`heap`] and [`btree2`] are where these are stored. [`dataset`] makes an array of a header, [`tree`] layers of all
+//! arrays. [`chunks`] finds the chunks of an [`array`](mod@array), one by one: no index is read as a whole.
+//!
+//! The public description is the HDF5 File Format Specification of The HDF Group, version 3.0.
+
+mod array;
+mod attributes;
+mod btree2;
+mod chunks;
+mod data_type;
+mod dataset;
+mod file;
+mod filters;
+mod groups;
+mod header;
+mod heap;
+mod message;
+mod pyramids;
+mod tree;
+
+use std::sync::Arc;
+
+use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::Source;
+use crate::volume::DatasetInfo;
+
+pub(crate) struct Hdf5;
+
+impl Format for Hdf5 {
+    fn name(&self) -> &'static str {
+        "hdf5"
+    }
+
+    /// Those of files that may begin with a block of the user: the superblock is looked for when they are opened.
+    fn extensions(&self) -> &'static [&'static str] {
+        &["h5", "hdf5", "he5", "nc4", "ims"]
+    }
+
+    fn is_file(&self, head: &[u8]) -> bool {
+        head.starts_with(&file::MAGIC)
+    }
+
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let (info, tree::Layers { layers, hidden }) = tree::open(source, &with.index)?;
+        Ok(Box::new(Hierarchy { info, layers, hidden }))
+    }
+}
+
+struct Hierarchy {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+    hidden: Vec<HiddenLayer>,
+}
+
+impl Dataset for Hierarchy {
+    fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    fn hidden(&self) -> &[HiddenLayer] {
+        &self.hidden
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        let damaged = self.hidden.iter().filter(|layer| layer.damaged);
+        damaged.for_each(|layer| report(Finding::damage(layer.reason.clone()).of_layer(&layer.name)));
+        Ok(())
+    }
+}

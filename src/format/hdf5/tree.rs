@@ -1,0 +1,294 @@
+//! All groups and datasets of a file, and the layers that they are.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::array::Hdf5Array;
+use super::attributes::Attributes;
+use super::dataset::{self, settled};
+use super::file::{File, Superblock};
+use super::groups::{Target, is_group, links};
+use super::header::{Header, Place, SharedMessages, kind};
+use super::pyramids;
+use crate::format::chunked::{Hidden, Line, MAX_READ, join, scaling, value_range};
+use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
+use crate::source::{IndexCache, Source};
+use crate::volume::{Axis, DatasetInfo, NativeJson};
+
+/// The most objects of a file.
+const MAX_OBJECTS: usize = 1 << 17;
+/// Bytes of all paths and attributes of a file: each takes several times as much memory.
+const MAX_TEXT: u64 = 16 << 20;
+/// Groups deeper than this are not looked into.
+const MAX_DEPTH: usize = 256;
+
+/// What a file has.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub layers: Vec<Layer>,
+    pub hidden: Vec<HiddenLayer>,
+}
+
+/// A dataset of the file.
+pub(super) struct Node {
+    pub path: String,
+    /// The address of its header.
+    address: u64,
+    pub attributes: Attributes,
+    pub array: Result<Hdf5Array, Hidden>,
+    /// Other paths that lead to it.
+    aliases: Vec<String>,
+}
+
+/// The objects of a file while they are looked for.
+struct Walk<'a> {
+    place: Place<'a>,
+    file: &'a Arc<File>,
+    /// The number of the dataset with a header at this address; `None` for a group.
+    known: HashMap<u64, Option<usize>>,
+    datasets: Vec<Node>,
+    /// The attributes of groups by their paths.
+    groups: BTreeMap<String, Attributes>,
+    /// Links by paths: where they are, and where they lead.
+    soft: Vec<(String, String)>,
+    text: u64,
+    warnings: Vec<String>,
+}
+
+/// Opens a file, and makes its layers.
+pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(DatasetInfo, Layers), FormatError> {
+    let (file, superblock) = File::open(source, cache)?;
+    let file = Arc::new(file);
+    let (shared, fault) = settled(shared_messages(&file, &superblock))?
+        .map_or_else(|hidden| (SharedMessages::default(), Some(hidden.reason)), |shared| (shared, None));
+    let mut walk = Walk {
+        place: Place::new(&file, &shared),
+        file: &file,
+        known: HashMap::new(),
+        datasets: Vec::new(),
+        groups: BTreeMap::new(),
+        soft: Vec::new(),
+        text: 0,
+        warnings: fault.into_iter().collect(),
+    };
+    if superblock.is_open_for_writing {
+        let warning = "it is marked as open for writing: a program writes to it, or has not closed it";
+        walk.warnings.push(warning.into());
+    }
+    walk.all(superblock.root)?;
+    walk.follow_soft_links();
+    let Walk { mut datasets, groups, warnings, .. } = walk;
+    describe_axes(&mut datasets);
+    let made = layers(datasets, &groups);
+    if let ([], [hidden]) = (&made.layers[..], &made.hidden[..]) {
+        let kind = if hidden.damaged { FormatError::Damaged } else { FormatError::Unsupported };
+        return Err(kind(format!("{}: {}", hidden.name, hidden.reason)));
+    }
+    let attributes: NativeJson =
+        groups.into_iter().map(|(path, attributes)| (format!("/{path}"), Value::Object(attributes.values))).collect();
+    let keys = json!({"superblock": superblock.version, "user_block": superblock.user_block, "groups": attributes});
+    let version = superblock.version.to_string();
+    Ok((DatasetInfo { version, warnings, native: native(keys), ..DatasetInfo::default() }, made))
+}
+
+/// Reads what the extension of the superblock says of messages that objects share.
+fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessages, FormatError> {
+    let none = SharedMessages::default();
+    let Some(extension) = superblock.extension else { return Ok(none) };
+    let header = Header::read(file, extension)?;
+    match header.content_of(&Place::new(file, &none), kind::SHARED_TABLE)? {
+        Some(content) => SharedMessages::read(file, &content),
+        None => Ok(none),
+    }
+}
+
+impl Walk<'_> {
+    /// Reads all objects that hard links lead to, groups before what is in the groups in them.
+    fn all(&mut self, root: u64) -> Result<(), FormatError> {
+        let mut left = VecDeque::from([(root, String::new(), 0)]);
+        self.known.insert(root, None);
+        while let Some((address, path, depth)) = left.pop_front() {
+            let header = settled(Header::read(self.file, address))?;
+            let header = match header {
+                Ok(header) => header,
+                Err(hidden) if depth == 0 => return Err(FormatError::Damaged(hidden.reason)),
+                Err(hidden) => {
+                    self.add(path, address, Attributes::default(), Err(hidden));
+                    continue;
+                }
+            };
+            let attributes = Attributes::read(&self.place, &header)?;
+            self.text += path.len() as u64 + attributes.bytes;
+            if let Some(fault) = &attributes.fault {
+                self.warn(format!("/{path}: an attribute is not shown: {fault}"));
+            }
+            if header.has(kind::LAYOUT) {
+                let array = dataset::open(&self.place, self.file, &header)?;
+                self.add(path, address, attributes, array);
+                continue;
+            }
+            if !is_group(&header) {
+                continue;
+            }
+            match settled(links(&self.place, &header))? {
+                Err(hidden) if depth == 0 => return Err(FormatError::Damaged(hidden.reason)),
+                Err(hidden) => self.add(path.clone(), address, Attributes::default(), Err(hidden)),
+                Ok(links) => {
+                    for link in links {
+                        let below = join(&path, &link.name);
+                        let limit = self.known.len() >= MAX_OBJECTS || depth >= MAX_DEPTH || self.text > MAX_TEXT;
+                        match link.to {
+                            Target::Object(address) => match self.known.get(&address) {
+                                Some(Some(number)) => self.datasets[*number].aliases.push(below),
+                                Some(None) => self.soft.push((below, String::new())),
+                                None if limit => self.warn(format!(
+                                    "it has more than {MAX_OBJECTS} objects, or {MAX_TEXT} bytes of paths and \
+                                     attributes, or is deeper than {MAX_DEPTH} groups: not all of it is shown"
+                                )),
+                                None => {
+                                    self.known.insert(address, None);
+                                    left.push_back((address, below, depth + 1));
+                                }
+                            },
+                            Target::Path(to) => self.soft.push((below, absolute(&path, &to))),
+                            Target::Elsewhere => {}
+                        }
+                    }
+                }
+            }
+            self.groups.insert(path, attributes);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: String, address: u64, attributes: Attributes, array: Result<Hdf5Array, Hidden>) {
+        self.known.insert(address, Some(self.datasets.len()));
+        self.datasets.push(Node { path, address, attributes, array, aliases: Vec::new() });
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) && self.warnings.len() < 100 {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Notes the paths of soft links that lead to a dataset by its own path.
+    fn follow_soft_links(&mut self) {
+        let by_path: HashMap<String, usize> =
+            self.datasets.iter().enumerate().map(|(number, node)| (node.path.clone(), number)).collect();
+        for (path, to) in std::mem::take(&mut self.soft) {
+            if let Some(number) = by_path.get(&to) {
+                self.datasets[*number].aliases.push(path);
+            }
+        }
+    }
+}
+
+/// Returns a path in the file without the first `/`, of one that may be relative to a group.
+fn absolute(group: &str, path: &str) -> String {
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let path = parts.collect::<Vec<_>>().join("/");
+    if path.starts_with('/') { path } else { join(group, &path) }
+}
+
+/// Gives all axes the names and positions of their dimension scales, and samples their values.
+fn describe_axes(datasets: &mut [Node]) {
+    let numbers: HashMap<u64, usize> = datasets.iter().enumerate().map(|(n, node)| (node.address, n)).collect();
+    let mut lines: HashMap<usize, Option<Line>> = HashMap::new();
+    for number in 0..datasets.len() {
+        let node = &datasets[number];
+        let Ok(array) = &node.array else { continue };
+        let (mut axes, mut units) = (array.info.axes.clone(), Vec::new());
+        let is_scale = node.attributes.text("CLASS").as_deref() == Some("DIMENSION_SCALE");
+        let labels = node.attributes.values.get("DIMENSION_LABELS").and_then(Value::as_array);
+        for (place, axis) in axes.iter_mut().enumerate() {
+            let scale = node.attributes.scales.get(place).copied().flatten().and_then(|at| numbers.get(&at).copied());
+            // an array of one axis may be the scale of itself
+            let scale = scale.or_else(|| (is_scale && array.info.axes.len() == 1).then_some(number));
+            if let Some(scale) = scale {
+                axis.name = datasets[scale].path.rsplit('/').next().unwrap_or_default().to_owned();
+                if lines.contains_key(&scale) || lines.len() < MAX_READ {
+                    units.push((place, scale));
+                }
+            } else if let Some(label) = labels.and_then(|labels| labels.get(place)?.as_str()).filter(|l| !l.is_empty())
+            {
+                axis.name = label.to_owned();
+            }
+        }
+        for (place, scale) in units {
+            let line = lines.entry(scale).or_insert_with(|| line(&datasets[scale]));
+            if let Some(line) = line {
+                line.describe(&mut axes[place]);
+            }
+        }
+        let attributes = &node.attributes.values;
+        let scaling = scaling(attributes, array.info.dtype);
+        let range = value_range(attributes, scaling.as_ref());
+        if let Ok(array) = &mut datasets[number].array {
+            let info = &mut array.info;
+            (info.axes, info.scaling, info.value_range) = (axes, scaling, range);
+            info.no_value = scaling.and_then(|scaling| scaling.no_value);
+        }
+    }
+}
+
+/// Returns the positions that a scale gives, unless it is one of netCDF without values.
+fn line(scale: &Node) -> Option<Line> {
+    let array = scale.array.as_ref().ok()?;
+    Line::through(array, scale.attributes.text("units")).filter(|_| !is_bare_dimension(scale))
+}
+
+/// Returns whether a dataset only says how long a dimension of netCDF is.
+fn is_bare_dimension(node: &Node) -> bool {
+    node.attributes.text("NAME").is_some_and(|name| name.starts_with("This is a netCDF dimension but not a netCDF var"))
+}
+
+fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers {
+    let mut made = Layers::default();
+    let levels = pyramids::find(&datasets, groups);
+    // a layer stands where its first level does
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for node in datasets {
+        let mut keys = native(json!({"path": format!("/{}", node.path), "attributes": node.attributes.values}));
+        if !node.aliases.is_empty() {
+            keys.insert("aliases".into(), node.aliases.iter().map(|path| format!("/{path}")).collect());
+        }
+        let level = levels.get(&node.path);
+        match node.array {
+            Err(hidden) => {
+                let (name, Hidden { reason, damaged, shape }) = (node.path, hidden);
+                made.hidden.push(HiddenLayer { name, dtype: None, shape, reason, damaged, native: keys });
+            }
+            Ok(mut array) => {
+                array.info.native.insert("path".into(), Value::from(format!("/{}", node.path)));
+                let Some(level) = level else {
+                    let levels = vec![Arc::new(array) as Arc<dyn Array>];
+                    made.layers.push(Layer { name: node.path, levels, native: keys });
+                    continue;
+                };
+                array.info.lod = level.lod;
+                array.info.axes = level.axes(&array.info.shape());
+                array.info.native.extend(level.native.clone());
+                let array: Arc<dyn Array> = Arc::new(array);
+                match numbers.get(level.layer.as_str()) {
+                    Some(number) => made.layers[*number].levels.push(array),
+                    None => {
+                        numbers.insert(&level.layer, made.layers.len());
+                        made.layers.push(Layer { name: level.layer.clone(), levels: vec![array], native: keys });
+                    }
+                }
+            }
+        }
+    }
+    for layer in &mut made.layers {
+        layer.levels.sort_by_key(|level| level.info().lod);
+    }
+    made
+}
+
+/// Describes an axis in space.
+pub(super) fn spatial(name: &str, unit: Option<String>, (first, step): (f64, f64), count: u64) -> Axis {
+    Axis { name: name.into(), unit, first, step, count, spatial: true }
+}
