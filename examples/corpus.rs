@@ -80,8 +80,12 @@ impl Source {
         for layer in dataset.layers() {
             for lod in 0..layer.levels() {
                 let metadata = layer.level(lod).ok_or("no such level")?.metadata()?;
-                let path = path_of(&metadata[dataset.format()]).unwrap_or_else(|| layer.name().to_owned());
-                arrays.entry(path).or_insert((layer.name().to_owned(), lod));
+                let keys = &metadata[dataset.format()];
+                let path = path_of(keys).unwrap_or_else(|| layer.name().to_owned());
+                let aliases = keys["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                for path in aliases.map(|path| path.trim_matches('/').to_owned()).chain([path]) {
+                    arrays.entry(path).or_insert((layer.name().to_owned(), lod));
+                }
             }
         }
         let metadata = dataset.metadata()?;

@@ -117,6 +117,11 @@ def zgy(folder):
                 put(folder, "zfp", bytes([number & 3, 0]) + data[found.start():found.start() + 2600])
 
 
+def hdf5(folder):
+    for _, data in files("hdf5", r"\.(h5|nc|ims)$"):
+        put(folder, "hdf5_open", data)
+
+
 def codecs(folder):
     """Takes what tests/data/codecs has for each codec of the target, by the number that chooses it there."""
     with open(os.path.join(DATA, "../../fuzz/src/codecs.rs")) as file:
@@ -164,7 +169,7 @@ def built(folder):
 
 if __name__ == "__main__":
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.join(DATA, "../../target/fuzzing/corpus")
-    for make in (vds, wkw, zgy, codecs, precomputed, built):
+    for make in (vds, wkw, zgy, hdf5, codecs, precomputed, built):
         make(where)
     for name in sorted(os.listdir(where)):
         print(f"{name}: {len(os.listdir(os.path.join(where, name)))} inputs")

@@ -8,7 +8,7 @@ use crate::codec::{Codec, codec};
 use super::bounded;
 
 /// Codecs with their configurations.
-const CODECS: [(&str, &str); 37] = [
+const CODECS: [(&str, &str); 41] = [
     ("adler32", "{}"),
     ("astype", r#"{"encode_dtype": "<f4", "decode_dtype": ">i2"}"#),
     ("base64", "{}"),
@@ -46,6 +46,10 @@ const CODECS: [(&str, &str); 37] = [
     ("zlib", "{}"),
     ("zstd", "{}"),
     ("zstd", "{}"),
+    ("lzf", "{}"),
+    ("nbit", r#"{"parameters": [8, 0, 64, 1, 2, 1, 11, 2]}"#),
+    ("scaleoffset", r#"{"parameters": [2, 0, 64, 0, 2, 1, 0, 1, 7]}"#),
+    ("scaleoffset", r#"{"parameters": [0, 2, 64, 1, 8, 0, 1, 0]}"#),
 ];
 
 /// Memory that any decoder may take besides what it says: what a thread keeps, and the text of an error.

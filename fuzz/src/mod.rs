@@ -24,6 +24,7 @@ use crate::test_support::{handmade, memory_folder};
 pub mod array_read;
 pub mod codecs;
 pub mod compressed_segmentation;
+pub mod hdf5_open;
 pub mod jpeg;
 pub mod lz4;
 pub mod png;
@@ -53,10 +54,11 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "array_read", body: array_read::run, least: 200 },
     Target { name: "codecs", body: codecs::run, least: 30 },
     Target { name: "compressed_segmentation", body: compressed_segmentation::run, least: 8 },
+    Target { name: "hdf5_open", body: hdf5_open::run, least: 200 },
     Target { name: "jpeg", body: jpeg::run, least: 20 },
     Target { name: "lz4", body: lz4::run, least: 10 },
     Target { name: "png", body: png::run, least: 10 },

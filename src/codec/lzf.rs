@@ -80,10 +80,7 @@ mod tests {
     #[test]
     fn copies_may_overlap_themselves() {
         let stored = [2, b'a', b'b', b'c', 0xe0, 3, 2, 0x20, 0];
-        assert_eq!(
-            Lzf.decode_unsized(&stored, 100),
-            Ok(b"abcabcabcabcaaaa"[..15].iter().copied().chain([b'c', b'c', b'c']).collect())
-        );
+        assert_eq!(Lzf.decode_unsized(&stored, 100), Ok(b"abcabcabcabcabcccc".to_vec()));
         for wrong in [&stored[..2], &stored[..5], &stored[..6], &[0x20, 0], &[0, b'a', 0x20, 1]] {
             assert!(Lzf.decode_unsized(wrong, 100).is_err(), "{wrong:?}");
         }

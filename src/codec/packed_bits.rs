@@ -23,12 +23,13 @@ pub(super) fn new_nbit(configuration: &Configuration) -> Result<Box<dyn Codec>, 
     const BYTES: u32 = 4;
     let parameters = parameters(configuration)?;
     let wrong = || format!("the parameters of the filter {NBIT} make no sense: {parameters:?}");
-    let (_, rest) = parameters.split_first_chunk::<3>().ok_or_else(wrong)?;
-    if parameters[1] != 0 {
-        return Ok(Box::new(NBit { size: 0, bits: 0, offset: 0, big_endian: false }));
+    let ([_, as_it_is, elements], mut rest) = parameters.split_first_chunk().ok_or_else(wrong)?;
+    if *as_it_is != 0 {
+        return Ok(Box::new(NBit { size: 0, bits: 0, offset: 0, big_endian: false, decoded: 0 }));
     }
-    let mut rest = rest;
-    while let [ARRAY, _, inner @ ..] = rest {
+    let mut decoded = None;
+    while let [ARRAY, bytes, inner @ ..] = rest {
+        decoded = decoded.or(Some(*bytes));
         rest = inner;
     }
     let (size, big_endian, bits, offset) = match rest {
@@ -40,13 +41,14 @@ pub(super) fn new_nbit(configuration: &Configuration) -> Result<Box<dyn Codec>, 
     if size == 0 || size > 16 || bits == 0 || u64::from(bits) + u64::from(offset) > 8 * u64::from(size) {
         return Err(wrong());
     }
-    Ok(Box::new(NBit { size: size as usize, bits, offset, big_endian }))
+    let decoded = u64::from(decoded.unwrap_or(size)) * u64::from(*elements);
+    Ok(Box::new(NBit { size: size as usize, bits, offset, big_endian, decoded: decoded as usize }))
 }
 
 pub(super) fn new_scaleoffset(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
     let parameters = parameters(configuration)?;
     let wrong = || format!("the parameters of the filter {SCALE_OFFSET} make no sense: {parameters:?}");
-    let [kind, factor, _, class, size, sign, order, has_fill, fill @ ..] = &parameters[..] else {
+    let [kind, factor, elements, class, size, sign, order, has_fill, fill @ ..] = &parameters[..] else {
         return Err(wrong());
     };
     let numbers = match (kind, class) {
@@ -65,7 +67,8 @@ pub(super) fn new_scaleoffset(configuration: &Configuration) -> Result<Box<dyn C
     }
     let word = |n: usize| u64::from(fill.get(n).copied().unwrap_or(0));
     let fill = (*has_fill == 1).then(|| word(0) | word(1) << 32);
-    Ok(Box::new(ScaleOffset { numbers, size, fill, big_endian: *order == 1 }))
+    let decoded = size.saturating_mul(*elements as usize);
+    Ok(Box::new(ScaleOffset { numbers, size, fill, big_endian: *order == 1, decoded }))
 }
 
 /// Bits behind each other, the highest of each byte first.
@@ -105,12 +108,18 @@ struct NBit {
     /// The lowest of these bits in a sample.
     offset: u32,
     big_endian: bool,
+    /// Bytes of all samples.
+    decoded: usize,
 }
 
 impl NBit {
+    fn decoded(&self, stored: usize) -> usize {
+        if self.size == 0 { stored } else { self.decoded }
+    }
+
     fn fill(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
+        exactly(NBIT, out.len(), Ok(self.decoded(stored.len())))?;
         if self.size == 0 {
-            exactly(NBIT, out.len(), Ok(stored.len()))?;
             out.copy_from_slice(stored);
             return Ok(());
         }
@@ -136,17 +145,11 @@ impl Codec for NBit {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
-        if !out.len().is_multiple_of(self.size.max(1)) {
-            return Err(format!("{} bytes are no whole samples", out.len()));
-        }
         self.fill(stored, out)
     }
 
     fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String> {
-        let samples = if self.size == 0 { stored.len() } else { stored.len() * 8 / self.bits as usize };
-        // bits that fill the last byte may look like one more sample
-        let length = samples.saturating_mul(self.size.max(1)).min(most / self.size.max(1) * self.size.max(1));
-        let mut out = stated(NBIT, length, most)?;
+        let mut out = stated(NBIT, self.decoded(stored.len()), most)?;
         self.fill(stored, &mut out)?;
         Ok(out)
     }
@@ -166,6 +169,8 @@ struct ScaleOffset {
     /// The sample that the greatest difference stands for.
     fill: Option<u64>,
     big_endian: bool,
+    /// Bytes of all samples.
+    decoded: usize,
 }
 
 /// Bytes before the differences: the bits of each, how many bytes the least number has, and it with room for more.
@@ -173,6 +178,7 @@ const HEADER: usize = 21;
 
 impl ScaleOffset {
     fn fill(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
+        exactly(SCALE_OFFSET, out.len(), Ok(self.decoded))?;
         let damaged = || format!("its {SCALE_OFFSET} data are damaged or cut off");
         let (bits, rest) = stored.split_first_chunk().ok_or_else(damaged)?;
         let bits = u32::from_le_bytes(*bits);
@@ -225,17 +231,11 @@ impl Codec for ScaleOffset {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
-        if !out.len().is_multiple_of(self.size) {
-            return Err(format!("{} bytes are no whole samples", out.len()));
-        }
         self.fill(stored, out)
     }
 
     fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String> {
-        let bits = stored.first_chunk().map_or(0, |bits| u32::from_le_bytes(*bits)) as usize;
-        let samples = (stored.len().saturating_sub(HEADER) * 8).checked_div(bits).unwrap_or(most / self.size);
-        let length = samples.saturating_mul(self.size).min(most / self.size * self.size);
-        let mut out = stated(SCALE_OFFSET, length, most)?;
+        let mut out = stated(SCALE_OFFSET, self.decoded, most)?;
         self.fill(stored, &mut out)?;
         Ok(out)
     }
@@ -259,7 +259,7 @@ mod tests {
         codec.decode(&[0xab, 0xc1, 0x23], &mut out).unwrap();
         assert_eq!(out, *[0xabc_u16 << 3, 0x123 << 3].map(u16::to_le_bytes).as_flattened());
         assert!(codec.decode(&[0xab, 0xc1], &mut out).is_err());
-        let arrays = with(new_nbit, &[10, 0, 2, 2, 4, 1, 2, 1, 16, 0]);
+        let arrays = with(new_nbit, &[10, 0, 1, 2, 4, 1, 2, 1, 16, 0]);
         assert_eq!(arrays.decode_unsized(&[1, 2, 3, 4], 4), Ok(vec![1, 2, 3, 4]));
         let wide = with(new_nbit, &[8, 0, 1, 1, 16, 0, 80, 0]);
         assert_eq!(wide.decode_unsized(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 2], 16).unwrap()[..2], [2, 1]);

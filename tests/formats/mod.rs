@@ -7,6 +7,7 @@ mod faults_at_opening;
 mod file_system;
 mod forks;
 mod fuzzing;
+mod hdf5_oracle;
 mod layer_folders;
 mod mutations;
 mod precomputed_oracle;

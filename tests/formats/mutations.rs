@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::mutations;
+use crate::format::hdf5::Hdf5;
 use crate::format::n5::N5;
 use crate::format::precomputed::Precomputed;
 use crate::format::wkw::Wkw;
@@ -385,6 +386,35 @@ fn precomputed_volumes() {
                     _ => {}
                 }
             }
+            read_all(bad)
+        });
+    }
+}
+
+/// HDF5: most of these files have no checksums. Filters expand to anything.
+#[test]
+fn hdf5_files() {
+    for (name, opens) in [
+        ("layouts-earliest.h5", true),
+        ("types.h5", true),
+        ("links-earliest.h5", true),
+        ("rain.nc", false),
+        ("filters.h5", false),
+        ("layouts-latest.h5", false),
+    ] {
+        let file = fs::read(test_data("hdf5").join(name)).unwrap();
+        let read_all = |file| read(open_file(&Hdf5, file), Kept::InOneFile, u64::MAX);
+        read_all(file.clone()).expect("it opens as it is");
+        // headers and nodes of trees begin with these
+        let starts: Vec<usize> = (0..file.len() - 8)
+            .filter(|at| {
+                [&b"TREE"[..], b"SNOD", b"HEAP", b"GCOL"].contains(&&file[*at..*at + 4])
+                    || file[*at..].starts_with(b"\x01\0")
+            })
+            .collect();
+        check_mutations(name, opens, 400, |noise| {
+            let mut bad = file.clone();
+            mutate_file(noise, &mut bad, &starts);
             read_all(bad)
         });
     }

@@ -122,27 +122,38 @@ impl BTree2 {
         }
     }
 
-    /// Visits the records in no certain order, until `visit` returns `false`. May wait.
+    /// Visits the records in their order, until `visit` returns `false`. May wait.
     pub(super) fn visit(
         &self,
         file: &File,
         visit: &mut dyn FnMut(&[u8]) -> Result<bool, FormatError>,
     ) -> Result<(), FormatError> {
-        let mut left: Vec<At> = self.root.map(|(at, count)| (at, count, self.depth)).into_iter().collect();
+        let Some((root, count)) = self.root else { return Ok(()) };
         // each node takes more bytes than this
         let mut nodes = file.end / OVERHEAD;
-        while let Some(at) = left.pop() {
+        let mut enter = |at: At| -> Result<_, FormatError> {
             nodes = nodes.checked_sub(1).ok_or("damaged B-tree: it has more nodes than the file has room for")?;
-            let node = self.read(file, at, Blocking::Yes)?;
-            for record in self.records(&node, at.1).chunks_exact(self.record) {
-                if !visit(record)? {
-                    return Ok(());
+            Ok((at, self.read(file, at, Blocking::Yes)?, 0))
+        };
+        // nodes from the root down, and what is next in each: children and records in turn, of leaves records alone
+        let mut path = vec![enter((root, count, self.depth))?];
+        while let Some((at, node, next)) = path.last_mut() {
+            let (at, step) = (*at, *next);
+            *next += 1;
+            let record = if at.2 == 0 { Some(step) } else { (step % 2 == 1).then_some(step / 2) };
+            match record {
+                Some(number) if number < at.1 => {
+                    let records = self.records(node, at.1);
+                    let begin = number as usize * self.record;
+                    if !visit(records.get(begin..begin + self.record).unwrap_or_default())? {
+                        return Ok(());
+                    }
                 }
-            }
-            if at.2 > 0 {
-                for child in 0..=at.1 {
-                    left.push(self.child_of(file, &node, at, child)?);
+                None if step / 2 <= at.1 => {
+                    let child = self.child_of(file, node, at, step / 2)?;
+                    path.push(enter(child)?);
                 }
+                _ => drop(path.pop()),
             }
         }
         Ok(())

@@ -418,10 +418,18 @@ impl Chunks {
 
     // all chunks
 
-    /// Visits the positions of chunks that may be stored, in no certain order, until `visit` returns `false`; `None` if
-    /// the index is not of a kind that lists them. May wait.
+    /// Visits the positions of chunks that may be stored, in their order, until `visit` returns `false`; `None` if the
+    /// index is not of a kind that lists them. May wait.
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> bool) -> Result<Option<()>, FormatError> {
         let Some(root) = self.address else { return Ok(Some(())) };
+        let mut last: Option<Vec<u64>> = None;
+        let visit = &mut |at: &[u64]| {
+            if last.as_deref().is_some_and(|last| last >= at) {
+                return Err("damaged B-tree: its chunks are not sorted".into());
+            }
+            last = Some(at.to_vec());
+            Ok(visit(at))
+        };
         match self.kind {
             IndexKind::BTree1 => self.visit1(root, visit).map(Some),
             IndexKind::BTree2 => {
@@ -431,7 +439,7 @@ impl Chunks {
                 tree.visit(&self.file, &mut |record| {
                     let numbers = record.get(begin..).unwrap_or_default().chunks_exact(8).map(uint);
                     at.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
-                    Ok(visit(&at))
+                    visit(&at)
                 })?;
                 Ok(Some(()))
             }
@@ -439,7 +447,7 @@ impl Chunks {
         }
     }
 
-    fn visit1(&self, root: u64, visit: &mut dyn FnMut(&[u64]) -> bool) -> Result<(), FormatError> {
+    fn visit1(&self, root: u64, visit: &mut dyn FnMut(&[u64]) -> Result<bool, FormatError>) -> Result<(), FormatError> {
         let mut left = vec![(root, None)];
         // each node takes more bytes than this
         let mut nodes = self.file.end / 24;
@@ -457,7 +465,7 @@ impl Chunks {
                 for ((to, number), chunk) in at.iter_mut().zip(self.key1(entry)).zip(self.chunk.iter()) {
                     *to = number / chunk;
                 }
-                if !visit(&at) {
+                if !visit(&at)? {
                     return Ok(());
                 }
             }

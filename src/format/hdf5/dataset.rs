@@ -14,7 +14,7 @@ use super::message::{self, IndexKind, Layout};
 use crate::format::chunked::Hidden;
 use crate::format::{FormatError, native};
 use crate::source::{Blocking, SourceError};
-use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, MAX_AXES};
+use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES};
 
 /// Returns what a header describes, or why it is not shown. Fails if the system has failed.
 pub(super) fn open(

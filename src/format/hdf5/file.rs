@@ -327,6 +327,8 @@ pub(super) fn address(bytes: &[u8]) -> Option<u64> {
 pub(super) fn check_sum(bytes: &[u8], length: usize, part: &str) -> Result<(), FormatError> {
     let parts = bytes.split_at_checked(length).and_then(|(checked, rest)| Some((checked, rest.first_chunk::<4>()?)));
     match parts {
+        // nearly all changes would end here
+        Some(_) if cfg!(fuzzing) => Ok(()),
         Some((checked, sum)) if lookup3(checked) == u32::from_le_bytes(*sum) => Ok(()),
         Some(_) => Err(format!("damaged {part}: its checksum is wrong").into()),
         None => Err(PastEnd("checksum").into()),

@@ -18,6 +18,8 @@ pub(super) mod kind {
     pub(in super::super) const EXTERNAL_FILES: u16 = 0x07;
     pub(in super::super) const LAYOUT: u16 = 0x08;
     pub(in super::super) const GROUP_INFO: u16 = 0x0a;
+    /// Reserved: no message.
+    pub(in super::super) const NONE: u16 = 0x09;
     pub(in super::super) const FILTERS: u16 = 0x0b;
     pub(in super::super) const ATTRIBUTE: u16 = 0x0c;
     pub(in super::super) const SHARED_TABLE: u16 = 0x0f;
@@ -109,7 +111,8 @@ impl Header {
 
     /// Returns the kind of a message that this program would have to know; `None` if there is none.
     pub(super) fn unknown(&self) -> Option<u16> {
-        let unknown = |message: &&Message| message.kind > kind::LAST && message.flags & MUST_BE_KNOWN != 0;
+        let is_known = |kind: u16| kind <= kind::LAST && kind != kind::NONE;
+        let unknown = |message: &&Message| !is_known(message.kind) && message.flags & MUST_BE_KNOWN != 0;
         self.messages.iter().find(unknown).map(|message| message.kind)
     }
 }
@@ -230,7 +233,13 @@ impl Reading<'_> {
         let begin = self.header.bytes.len();
         self.header.bytes.extend_from_slice(bytes);
         let mut fields = self.file.fields(PART, bytes);
-        let least = if is_new { 4 } else { 8 };
+        let least = if !is_new {
+            8
+        } else if self.tracks_order {
+            6
+        } else {
+            4
+        };
         // a part may end with a gap that is too short for a message
         while fields.rest().len() >= least {
             let kind = if is_new { fields.u8()?.into() } else { fields.u16()? };

@@ -13,7 +13,6 @@ const MAX_LEVELS: usize = 64;
 
 /// A heap whose blocks are a table with rows of growing sizes.
 pub(super) struct FractalHeap {
-    has_checksums: bool,
     /// Bits of offsets in the heap.
     bits: usize,
     /// Bytes of an object's length in its identifier.
@@ -41,7 +40,7 @@ impl FractalHeap {
         fields.version(&[0], FRACTAL)?;
         let id_length = usize::from(fields.u16()?);
         let filters = fields.u16()?;
-        let flags = fields.u8()?;
+        fields.u8()?;
         let max_managed = u64::from(fields.u32()?);
         fields.length()?;
         let huge = fields.address()?;
@@ -59,18 +58,7 @@ impl FractalHeap {
         }
         let direct_width = (max_direct.ilog2() as usize).div_ceil(8);
         let length_width = direct_width.min(width_of(max_managed));
-        Ok(Self {
-            has_checksums: flags & 2 != 0,
-            bits,
-            length_width,
-            id_length,
-            width,
-            start,
-            max_direct,
-            root,
-            rows,
-            huge,
-        })
+        Ok(Self { bits, length_width, id_length, width, start, max_direct, root, rows, huge })
     }
 
     /// Bytes of an offset in the heap.

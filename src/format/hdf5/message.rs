@@ -1,8 +1,9 @@
 //! Messages of datasets: where samples are stored, filters, fill values.
 
 use super::data_type::Sample;
-use super::file::{Fields, File, uint};
+use super::file::{Fields, uint};
 use crate::format::FormatError;
+use crate::volume::Element;
 
 /// Where and how the samples are stored.
 pub(super) enum Layout {
@@ -60,6 +61,9 @@ impl Layout {
 
     fn old(mut fields: Fields<'_>, address: u64) -> Result<Self, FormatError> {
         let (axes, class) = (usize::from(fields.u8()?), fields.u8()?);
+        if axes == 0 {
+            return Err("its layout has no axes".into());
+        }
         fields.take(5)?;
         let at = if class == 0 { None } else { fields.address()? };
         let chunk = extents(&mut fields, axes, 4)?;
@@ -172,8 +176,8 @@ pub(super) fn fill_value(mut fields: Fields<'_>, is_old: bool) -> Result<Option<
 }
 
 /// Returns the sample that all of a fill value consists of, or why there is none.
-pub(super) fn fill_sample(sample: &Sample, value: Option<&[u8]>) -> Result<crate::volume::Element, String> {
-    let Some(value) = value else { return Ok(crate::volume::Element::zero(sample.dtype.size())) };
+pub(super) fn fill_sample(sample: &Sample, value: Option<&[u8]>) -> Result<Element, String> {
+    let Some(value) = value else { return Ok(Element::zero(sample.dtype.size())) };
     if value.len() != sample.element_bytes() {
         return Err(format!("its fill value has {} bytes, not {}", value.len(), sample.element_bytes()));
     }
@@ -182,9 +186,4 @@ pub(super) fn fill_sample(sample: &Sample, value: Option<&[u8]>) -> Result<crate
         return Err("its fill value is an array of several values, which is not supported".into());
     }
     Ok(sample.element(first))
-}
-
-/// Returns whether bytes at an address lie in a file.
-pub(super) fn lies_in(file: &File, address: u64, bytes: u64) -> bool {
-    file.place(address, bytes, "samples").is_ok()
 }

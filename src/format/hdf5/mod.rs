@@ -40,7 +40,8 @@ impl Format for Hdf5 {
     }
 
     fn is_file(&self, head: &[u8]) -> bool {
-        head.starts_with(&file::MAGIC)
+        // MATLAB's files begin with a text
+        head.starts_with(&file::MAGIC) || head == b"MATLAB 7.3 MAT-f"
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {

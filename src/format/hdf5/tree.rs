@@ -176,8 +176,10 @@ impl Walk<'_> {
 
     /// Notes the paths of soft links that lead to a dataset by its own path.
     fn follow_soft_links(&mut self) {
-        let by_path: HashMap<String, usize> =
-            self.datasets.iter().enumerate().map(|(number, node)| (node.path.clone(), number)).collect();
+        let paths = self.datasets.iter().enumerate().flat_map(|(number, node)| {
+            [&node.path].into_iter().chain(&node.aliases).map(move |path| (path.clone(), number))
+        });
+        let by_path: HashMap<String, usize> = paths.collect();
         for (path, to) in std::mem::take(&mut self.soft) {
             if let Some(number) = by_path.get(&to) {
                 self.datasets[*number].aliases.push(path);
@@ -251,18 +253,25 @@ fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers 
     // a layer stands where its first level does
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for node in datasets {
-        let mut keys = native(json!({"path": format!("/{}", node.path), "attributes": node.attributes.values}));
-        if !node.aliases.is_empty() {
-            keys.insert("aliases".into(), node.aliases.iter().map(|path| format!("/{path}")).collect());
-        }
+        let keys = native(json!({"path": format!("/{}", node.path), "attributes": node.attributes.values}));
         let level = levels.get(&node.path);
+        let is_bare = is_bare_dimension(&node);
         match node.array {
+            Ok(array) if is_bare => {
+                let reason = "it only says how long a dimension of netCDF is".into();
+                let (name, dtype, shape) = (node.path, Some(array.info.dtype), Some(array.info.shape()));
+                made.hidden.push(HiddenLayer { name, dtype, shape, reason, damaged: false, native: keys });
+            }
             Err(hidden) => {
                 let (name, Hidden { reason, damaged, shape }) = (node.path, hidden);
                 made.hidden.push(HiddenLayer { name, dtype: None, shape, reason, damaged, native: keys });
             }
             Ok(mut array) => {
                 array.info.native.insert("path".into(), Value::from(format!("/{}", node.path)));
+                if !node.aliases.is_empty() {
+                    let aliases = node.aliases.iter().map(|path| format!("/{path}")).collect();
+                    array.info.native.insert("aliases".into(), aliases);
+                }
                 let Some(level) = level else {
                     let levels = vec![Arc::new(array) as Arc<dyn Array>];
                     made.layers.push(Layer { name: node.path, levels, native: keys });

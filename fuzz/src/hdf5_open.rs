@@ -1,0 +1,23 @@
+//! Opens arbitrary bytes as an HDF5 file, makes its files and reads some of its bricks.
+
+use std::sync::Arc;
+
+use crate::format::hdf5::Hdf5;
+use crate::format::{Format, OpenWith};
+use crate::source::IndexCache;
+
+use super::bricks::{self, Kept};
+use super::memory_folder::MemoryFolder;
+use super::{bounded, views};
+
+/// Reads one input: a file. Returns the number of bricks.
+#[must_use]
+pub fn run(file: &[u8]) -> u64 {
+    let source = Arc::new(MemoryFolder::of_one_file(file.to_vec()));
+    let opened = bounded::opening(file.len(), || {
+        let dataset = Hdf5.open(source, &OpenWith::new(IndexCache::new(1 << 20))).ok()?;
+        Some(views::make_all(dataset, "hdf5"))
+    });
+    let opened = opened.map(|dataset| views::read_computed(dataset, "hdf5"));
+    opened.map_or(0, |dataset| bricks::read_some(&*dataset, Kept::InOneFile))
+}

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Writes tests/data/hdf5: files of HDF5 and netCDF-4 in every layout, chunk index, filter and type, and what h5py reads from them.
+
+    pip install h5py netCDF4 numpy hdf5plugin
+    ./scripts/make_hdf5_fixtures.py
+
+expected.json has for each array: its file, its path, shape and NumPy type as volfs shows them, and the CRC-32 of its samples in C
+order, little-endian. The samples are the same each time.
+"""
+import json
+import shutil
+import zlib
+from pathlib import Path
+
+import h5py
+import hdf5plugin
+import netCDF4
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+
+ROOT = Path(__file__).resolve().parent.parent / "tests/data/hdf5"
+expected = []
+
+
+def samples(shape, dtype, seed=1):
+    dtype = np.dtype(dtype)
+    noisy = np.arange(int(np.prod(shape))).reshape(shape) * 3 + np.random.default_rng(seed).integers(0, 5, shape)
+    if dtype.kind == "b":
+        return noisy % 2 == 0
+    if dtype.kind == "c":
+        return (noisy + 1j * (noisy * 2)).astype(dtype)
+    return (noisy - (7 if dtype.kind in "if" else 0)).astype(dtype)
+
+
+def expect(name, path, values):
+    values = np.asarray(values)
+    if values.dtype.kind == "b":
+        values = values.astype("i1")
+    values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")))
+    expected.append({"file": name, "path": path, "shape": list(values.shape) or [1], "dtype": values.dtype.name,
+                     "crc32": f"{zlib.crc32(values.tobytes()):08x}"})
+
+
+def expect_all(name, but=()):
+    with h5py.File(ROOT / name) as file:
+        def visit(path, item):
+            if isinstance(item, h5py.Dataset) and path not in but and item.dtype.kind not in "OSV" and item.size:
+                expect(name, path, item[()])
+        file.visititems(visit)
+
+
+def low(file, name, file_type, shape, chunks=None, values=None, change=None, most=None):
+    """Creates a dataset with calls of the library that h5py does not wrap."""
+    properties = h5p.create(h5p.DATASET_CREATE)
+    if chunks:
+        properties.set_chunk(chunks)
+    if change:
+        change(properties)
+    dataset = h5d.create(file.id, name.encode(), file_type, h5s.create_simple(shape, most or shape), properties)
+    if values is not None:
+        dataset.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(values))
+    return h5py.Dataset(dataset)
+
+
+def layouts(name, libver):
+    with h5py.File(ROOT / name, "w", libver=libver) as file:
+        values = samples((7, 9, 11), "<i4")
+        file.create_dataset("contiguous", data=values)
+        file.create_dataset("big endian", data=values.astype(">i4"))
+        file.create_dataset("never written", (4, 5), "<f4", fillvalue=2.5)
+        low(file, "compact", h5t.STD_I32LE, (5, 3), None, samples((5, 3), "<i4"), lambda p: p.set_layout(h5d.COMPACT))
+        file.create_dataset("scalar", data=np.float64(1.5))
+        file.create_dataset("empty", (0, 3), "<f4", maxshape=(None, 3), chunks=(1, 3))
+        for filters in [{}, {"compression": "gzip", "shuffle": True}]:
+            packed = " packed" if filters else ""
+            file.create_dataset("single" + packed, data=values, chunks=(7, 9, 11), **filters)
+            few = file.create_dataset("fixed" + packed, (7, 9, 11), "<i4", chunks=(2, 4, 4), fillvalue=-1, **filters)
+            few[0:3, 2:7] = values[0:3, 2:7]
+            many = file.create_dataset("paged" + packed, (46, 50), "u1", chunks=(2, 1), fillvalue=9, **filters)
+            many[3:9, 40:45] = samples((6, 5), "u1")
+            many[44:, 49] = 77
+            grows = file.create_dataset("extensible" + packed, (300, 5), "<u2", maxshape=(None, 5), chunks=(1, 5), **filters)
+            grows[::2] = samples((150, 5), "<u2")
+            both = file.create_dataset("both grow" + packed, (25, 14), "<i2", maxshape=(None, None), chunks=(2, 1), **filters)
+            both[:20] = samples((20, 14), "<i2")
+            if packed:
+                continue
+            wide = file.create_dataset("extensible wide" + packed, (6, 150000), "u1", maxshape=(6, None), chunks=(3, 1), **filters)
+            for at in [0, 3, 11, 5000, 149999]:
+                wide[1:5, at] = at % 251 + 1
+        low(file, "implicit", h5t.STD_I16LE, (7, 9), (2, 4), samples((7, 9), "<i2"), lambda p: p.set_alloc_time(h5d.ALLOC_TIME_EARLY))
+        shrunk = file.create_dataset("shrunk", data=samples((20, 6), "<i4"), maxshape=(None, 6), chunks=(4, 4))
+        shrunk.resize((9, 6))
+        direct = file.create_dataset("masked", (4, 6), "<u2", chunks=(2, 6), compression="gzip", shuffle=True)
+        direct.id.write_direct_chunk((0, 0), samples((2, 6), "<u2").tobytes(), 3)
+        direct[2:] = samples((2, 6), "<u2", 5)
+        for number in range(3):
+            file.attrs[f"number {number}"] = number
+    expect_all(name)
+
+
+def types(name):
+    with h5py.File(ROOT / name, "w") as file:
+        for dtype in ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]:
+            for order in "<>":
+                file.create_dataset(f"{order}{dtype}", data=samples((3, 5), order + dtype))
+        file.create_dataset("bool", data=samples((3, 5), "?"))
+        file.create_dataset("enum", data=samples((3, 5), "<i2") % 3, dtype=h5py.enum_dtype({"a": 0, "b": 1, "c": 2}, "<i2"))
+        for path, dtype, chunks in [("arrays", "<i4", (3,)), ("big arrays", ">f4", None)]:
+            file.create_dataset(path, (4,), np.dtype((dtype, (2, 3))), chunks=chunks)[:] = samples((4, 2, 3), dtype)
+        for bytes_, offset, bits, order in [(4, 3, 17, h5t.ORDER_LE), (2, 0, 12, h5t.ORDER_BE), (3, 0, 24, h5t.ORDER_LE), (5, 0, 40, h5t.ORDER_BE)]:
+            kind = h5t.STD_I32LE.copy()
+            kind.set_size(max(bytes_, 4))
+            kind.set_precision(bits)
+            kind.set_offset(offset)
+            kind.set_size(bytes_)
+            kind.set_order(order)
+            values = samples((3, 4), "<i8") - 9
+            low(file, f"bits {bytes_} {offset} {bits}", kind, (3, 4)).id.write(h5s.ALL, h5s.ALL, values, h5t.NATIVE_INT64)
+        half = h5t.IEEE_F32LE.copy()
+        half.set_fields(15, 7, 8, 0, 7)
+        half.set_size(2)
+        half.set_ebias(127)
+        low(file, "bfloat16", half, (3, 5)).id.write(h5s.ALL, h5s.ALL, samples((3, 5), "<f4"), h5t.NATIVE_FLOAT)
+        low(file, "extended", h5t.NATIVE_LDOUBLE, (3, 5)).id.write(h5s.ALL, h5s.ALL, samples((3, 5), "<f8") / 3, h5t.NATIVE_DOUBLE)
+        file.create_dataset("texts", data=["a", "b"], dtype=h5py.string_dtype())
+        file.create_dataset("fixed texts", data=np.array([b"a", b"b"]))
+        file.create_dataset("structures", data=np.zeros(3, [("a", "<i4"), ("b", "<f8")]))
+        file.create_dataset("references", (2,), h5py.ref_dtype)
+        file.create_dataset("opaque", data=np.zeros(2, "V5"))
+        file.create_dataset("lists", (2,), h5py.vlen_dtype(np.int32))
+        file.create_dataset("nothing", data=h5py.Empty("<f4"))
+        values = samples((3, 4), "<i8") - 9
+        for path, shown in [("bits 4 3 17", "<i4"), ("bits 2 0 12", "<i2"), ("bits 3 0 24", "<i8"), ("bits 5 0 40", "<i8")]:
+            expect(name, path, values.astype(shown))
+        expect(name, "bfloat16", samples((3, 5), "<f4"))
+        expect(name, "extended", samples((3, 5), "<f8") / 3)
+    expect_all(name, ["bits 4 3 17", "bits 2 0 12", "bits 3 0 24", "bits 5 0 40", "bfloat16", "extended"])
+
+
+def filters(name):
+    with h5py.File(ROOT / name, "w", libver="latest") as file:
+        def add(path, dtype, **how):
+            file.create_dataset(path, data=samples((20, 30), dtype), chunks=(8, 16), **how)
+        add("deflate", "<i4", compression="gzip")
+        add("all", ">f8", compression="gzip", shuffle=True, fletcher32=True)
+        add("fletcher32", "<i2", fletcher32=True)
+        add("shuffle", "<f4", shuffle=True)
+        add("lzf", "<i4", compression="lzf")
+        add("lzf shuffle", ">u2", compression="lzf", shuffle=True)
+        for dtype in ["<i4", ">i4", "<u2", ">i8", "i1", "u1"]:
+            add("scaleoffset " + dtype, dtype, scaleoffset=0)
+        add("scaleoffset 12", "<u4", scaleoffset=12)
+        for dtype in ["<f4", ">f4", "<f8", ">f8"]:
+            add("scaleoffset " + dtype, dtype, scaleoffset=2)
+        filled = file.create_dataset("scaleoffset fill", (20, 30), "<i4", chunks=(8, 16), scaleoffset=0, fillvalue=-1000)
+        filled[2:7, 3:9] = samples((5, 6), "<i4")
+        for path, dtype, bits, offset in [("nbit", "<i4", 17, 3), ("nbit big", ">u2", 11, 2)]:
+            kind = h5t.py_create(np.dtype(dtype)).copy()
+            kind.set_precision(bits)
+            kind.set_offset(offset)
+            low(file, path, kind, (20, 30), (8, 16), samples((20, 30), dtype) % 1000, lambda p: p.set_filter(h5z.FILTER_NBIT, h5z.FLAG_MANDATORY))
+        low(file, "nbit floats", h5t.IEEE_F32BE, (20, 30), (8, 16), samples((20, 30), ">f4"), lambda p: p.set_filter(h5z.FILTER_NBIT, h5z.FLAG_MANDATORY))
+        add("zstd", "<f4", **hdf5plugin.Zstd())
+        add("lz4", "<f4", **hdf5plugin.LZ4())
+        add("bitshuffle", "<i4", **hdf5plugin.Bitshuffle(cname="none"))
+        add("bitshuffle lz4", "<u2", **hdf5plugin.Bitshuffle())
+        add("bitshuffle zstd", "<f8", **hdf5plugin.Bitshuffle(cname="zstd"))
+        add("blosc", "<i4", **hdf5plugin.Blosc())
+        add("bzip2", "<i4", **hdf5plugin.BZip2())
+        add("zfp", "<f4", **hdf5plugin.Zfp(reversible=True))
+    expect_all(name, ["zfp"])
+
+
+def links(name, libver):
+    with h5py.File(ROOT / name, "w", libver=libver, userblock_size=1024, track_order=libver == "latest") as file:
+        values = samples((4, 5), "<i2")
+        inner = file.create_group("group/inner")
+        inner["array"] = values
+        file["hard"] = inner["array"]
+        file["soft"] = h5py.SoftLink("/group/inner/array")
+        file["dangling"] = h5py.SoftLink("/group/none")
+        file["outside"] = h5py.ExternalLink("other.h5", "/array")
+        inner["loop"] = file["group"]
+        inner["soft loop"] = h5py.SoftLink("/group")
+        many = file.create_group("many")
+        for number in range(40):
+            many[f"{number:03d} " + "long " * 10] = np.uint8(number)
+            inner["array"].attrs[f"attribute {number}"] = f"text {number}"
+        expect(name, "hard", values)
+        for number in range(40):
+            expect(name, f"many/{number:03d} " + "long " * 10, np.uint8(number))
+    with open(ROOT / name, "r+b") as file:
+        file.write(b"a block of the user")
+
+
+def netcdf(name):
+    with netCDF4.Dataset(ROOT / name, "w") as file:
+        file.title = "rain"
+        for dimension, count in [("time", None), ("lat", 6), ("lon", 8), ("bare", 3)]:
+            file.createDimension(dimension, count)
+        for dimension, unit, first, step in [("time", "days since 2000-01-01", 0, 1), ("lat", "degrees_north", 60, -2.5), ("lon", "degrees_east", 5, 2.5)]:
+            count = 4 if dimension == "time" else len(file.dimensions[dimension])
+            variable = file.createVariable(dimension, "f8", (dimension,))
+            variable.units = unit
+            variable[:] = first + step * np.arange(count)
+        rain = file.createVariable("rain", "i2", ("time", "lat", "lon"), zlib=True, fill_value=-32768)
+        rain.setncatts({"scale_factor": np.float32(0.5), "add_offset": 10.0, "valid_range": np.array([0, 400], "i2"), "units": "mm"})
+        rain.set_auto_maskandscale(False)
+        rain[:] = samples((4, 6, 8), "<i2")
+        file.createVariable("plain", "f4", ("lat", "bare"))[:] = samples((6, 3), "<f4")
+        group = file.createGroup("sub")
+        group.createDimension("level", 5)
+        group.createVariable("level", "i4", ("level",))[:] = [10, 20, 40, 80, 160]
+        group.createVariable("wind", "f4", ("level", "lon"))[:] = samples((5, 8), "<f4")
+    expect_all(name, ["bare"])
+
+
+def pyramids():
+    def text(value):
+        return np.array(list(value), "S1")
+    with h5py.File(ROOT / "image.ims", "w", libver="latest") as file:
+        image = file.create_group("DataSetInfo/Image")
+        for axis, extent in enumerate([24.0, 12.0, 5.0]):
+            image.attrs[f"ExtMin{axis}"], image.attrs[f"ExtMax{axis}"] = text("0"), text(str(extent))
+        image.attrs["Unit"] = text("um")
+        for level, size in enumerate([(5, 12, 24), (5, 6, 12)]):
+            channel = file.create_group(f"DataSet/ResolutionLevel {level}/TimePoint 0/Channel 0")
+            for axis, count in zip("ZYX", size):
+                channel.attrs[f"ImageSize{axis}"] = text(str(count))
+            padded = tuple(-(-count // 8) * 8 for count in size)
+            channel.create_dataset("Data", data=samples(padded, "u1"), chunks=(8, 8, 8), compression="gzip")
+            channel["Histogram"] = samples((16,), "<u8")
+    with h5py.File(ROOT / "viewer.h5", "w", libver="latest") as file:
+        for level, size in enumerate([(6, 12, 16), (6, 6, 8), (3, 3, 4)]):
+            file.create_dataset(f"t00000/s00/{level}/cells", data=samples(size, "<i2"), chunks=(3, 3, 4), compression="gzip")
+        file["s00/resolutions"] = np.array([[1, 1, 1], [2, 2, 1], [4, 4, 2]], "f8")
+    expect_all("image.ims")
+    expect_all("viewer.h5")
+
+
+def main():
+    shutil.rmtree(ROOT, ignore_errors=True)
+    ROOT.mkdir(parents=True)
+    layouts("layouts-earliest.h5", "earliest")
+    layouts("layouts-latest.h5", "latest")
+    types("types.h5")
+    filters("filters.h5")
+    links("links-earliest.h5", "earliest")
+    links("links-latest.h5", "latest")
+    netcdf("rain.nc")
+    pyramids()
+    lines = ",\n".join(json.dumps(entry) for entry in expected)
+    (ROOT / "expected.json").write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main()
