@@ -8,7 +8,7 @@ use crate::codec::{Codec, codec};
 use super::bounded;
 
 /// Codecs with their configurations.
-const CODECS: [(&str, &str); 41] = [
+const CODECS: [(&str, &str); 43] = [
     ("adler32", "{}"),
     ("astype", r#"{"encode_dtype": "<f4", "decode_dtype": ">i2"}"#),
     ("base64", "{}"),
@@ -47,6 +47,8 @@ const CODECS: [(&str, &str); 41] = [
     ("zstd", "{}"),
     ("zstd", "{}"),
     ("lzf", "{}"),
+    ("szip", r#"{"parameters": [169, 8, 32, 10]}"#),
+    ("szip", r#"{"parameters": [16, 4, 12, 64]}"#),
     ("nbit", r#"{"parameters": [8, 0, 64, 1, 2, 1, 11, 2]}"#),
     ("scaleoffset", r#"{"parameters": [2, 0, 64, 0, 2, 1, 0, 1, 7]}"#),
     ("scaleoffset", r#"{"parameters": [0, 2, 64, 1, 8, 0, 1, 0]}"#),

@@ -22,6 +22,7 @@ mod pipeline;
 pub(crate) mod png;
 mod shuffle;
 mod sizes;
+mod szip;
 #[cfg(test)]
 mod tests;
 pub(crate) mod zfp;
@@ -108,6 +109,7 @@ const CODECS: &[(&[&str], New)] = &[
     (&["quantize"], arithmetic::new_quantize),
     (&["scaleoffset"], packed_bits::new_scaleoffset),
     (&["shuffle"], filters::new_shuffle),
+    (&["szip"], szip::new),
     (&["zfpy"], zfpy::new),
     (&["zlib"], zlib::new_zlib),
     (&["zstd"], zstd::new),

@@ -412,7 +412,7 @@ fn hdf5_files() {
                     || file[*at..].starts_with(b"\x01\0")
             })
             .collect();
-        check_mutations(name, opens, 400, |noise| {
+        check_mutations(name, opens, 200, |noise| {
             let mut bad = file.clone();
             mutate_file(noise, &mut bad, &starts);
             read_all(bad)

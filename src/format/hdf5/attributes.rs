@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::btree2::BTree2;
 use super::data_type::{Class, DataType, integer_of};
 use super::file::{Fields, address, uint};
 use super::header::{Dataspace, Header, Place, kind};
-use super::heap::{FractalHeap, global_value};
+use super::heap::{BTree2, FractalHeap, global_value};
 use crate::format::FormatError;
 use crate::volume::NativeJson;
 

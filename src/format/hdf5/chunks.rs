@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use super::btree2::BTree2;
 use super::file::{File, address, check_sum, check_sum_at_end, uint};
+use super::heap::BTree2;
 use super::message::IndexKind;
 use crate::format::FormatError;
 use crate::source::{Blocking, SourceError};

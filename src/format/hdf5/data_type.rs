@@ -1,8 +1,7 @@
 //! Types of elements, and how stored elements become samples that are shown.
 
-use super::file::{Fields, uint};
+use super::file::{Fields, uint, width_of};
 use super::header::{Place, kind};
-use super::heap::width_of;
 use crate::format::FormatError;
 use crate::volume::{Dtype, Element, MAX_AXES, half_bits};
 

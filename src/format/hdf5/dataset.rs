@@ -99,7 +99,7 @@ fn describe(
         Layout::Contiguous(start, stored) => {
             (Storage::Whole(piece(start, stored.unwrap_or(bytes))?), slab(&shape), Filters::default())
         }
-        Layout::Virtual(..) => {
+        Layout::Virtual => {
             return Err(unsupported(
                 "its samples are those of other datasets (it is virtual), which is not supported".into(),
             ));

@@ -323,6 +323,11 @@ pub(super) fn address(bytes: &[u8]) -> Option<u64> {
     bytes.iter().any(|byte| *byte != 0xff).then(|| uint(bytes))
 }
 
+/// Returns how many bytes a number up to `most` takes.
+pub(super) fn width_of(most: u64) -> usize {
+    most.max(1).ilog2() as usize / 8 + 1
+}
+
 /// Checks the checksum that stands behind the first `length` bytes.
 pub(super) fn check_sum(bytes: &[u8], length: usize, part: &str) -> Result<(), FormatError> {
     let parts = bytes.split_at_checked(length).and_then(|(checked, rest)| Some((checked, rest.first_chunk::<4>()?)));

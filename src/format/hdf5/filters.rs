@@ -76,6 +76,7 @@ impl Filters {
                 ("shuffle", Map::from_iter([("elementsize".to_owned(), json!(size))]))
             }
             3 => ("fletcher32", Map::new()),
+            4 => ("szip", numbers()),
             5 => ("nbit", numbers()),
             6 => ("scaleoffset", numbers()),
             307 => ("bz2", Map::new()),
@@ -96,7 +97,7 @@ impl Filters {
             }
             32015 => ("zstd", Map::new()),
             other => {
-                let names = [(4, "szip"), (32013, "zfp"), (32026, "blosc2"), (32017, "sz"), (32024, "sz3")];
+                let names = [(32013, "zfp"), (32026, "blosc2"), (32017, "sz"), (32024, "sz3")];
                 let known = names.iter().find(|(id, _)| *id == other).map(|(_, name)| *name);
                 let name = known.unwrap_or(filter.name.as_str());
                 let named = if name.is_empty() { String::new() } else { format!(" ({name})") };

@@ -1,9 +1,8 @@
 //! The links of a group, wherever they are stored: in a table of symbols, in messages, or in a heap.
 
-use super::btree2::BTree2;
 use super::file::{Fields, File};
 use super::header::{Header, Place, kind};
-use super::heap::{FractalHeap, LocalHeap};
+use super::heap::{BTree2, FractalHeap, LocalHeap};
 use crate::format::FormatError;
 use crate::format::bytes::decimal;
 

@@ -17,7 +17,8 @@ pub(super) enum Layout {
         address: Option<u64>,
         whole_edges: bool,
     },
-    Virtual(Option<u64>, u32),
+    /// The samples of other datasets.
+    Virtual,
 }
 
 /// How chunks are found, and what only the message says of it.
@@ -54,7 +55,7 @@ impl Layout {
                 Ok(Self::Chunked { chunk, index: IndexKind::BTree1, address, whole_edges: false })
             }
             2 => Self::new(fields),
-            3 => Ok(Self::Virtual(fields.address()?, fields.u32()?)),
+            3 => Ok(Self::Virtual),
             other => Err(format!("its layout is of the unknown class {other}").into()),
         }
     }

@@ -1,14 +1,13 @@
 //! HDF5 and netCDF-4: groups and datasets in one file, and the pyramids of Imaris and BigDataViewer.
 //!
 //! [`file`] reads the superblock, [`header`] the messages of an object, [`groups`] links and [`attributes`] attributes;
-//! [`heap`] and [`btree2`] are where these are stored. [`dataset`] makes an array of a header, [`tree`] layers of all
+//! [`heap`] is where these are stored. [`dataset`] makes an array of a header, [`tree`] layers of all
 //! arrays. [`chunks`] finds the chunks of an [`array`](mod@array), one by one: no index is read as a whole.
 //!
 //! The public description is the HDF5 File Format Specification of The HDF Group, version 3.0.
 
 mod array;
 mod attributes;
-mod btree2;
 mod chunks;
 mod data_type;
 mod dataset;
@@ -18,7 +17,6 @@ mod groups;
 mod header;
 mod heap;
 mod message;
-mod pyramids;
 mod tree;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! All groups and datasets of a file, and the layers that they are.
+//! All groups and datasets of a file, and the layers that they are: those of Imaris and BigDataViewer are levels of one,
+//! by their paths.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,11 +12,11 @@ use super::dataset::{self, settled};
 use super::file::{File, Superblock};
 use super::groups::{Target, is_group, links};
 use super::header::{Header, Place, SharedMessages, kind};
-use super::pyramids;
+use crate::format::bytes::decimal;
 use crate::format::chunked::{Hidden, Line, MAX_READ, join, scaling, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
 use crate::source::{IndexCache, Source};
-use crate::volume::{Axis, DatasetInfo, NativeJson};
+use crate::volume::{Axis, DatasetInfo, Dims, NativeJson};
 
 /// The most objects of a file.
 const MAX_OBJECTS: usize = 1 << 17;
@@ -32,12 +33,12 @@ pub(super) struct Layers {
 }
 
 /// A dataset of the file.
-pub(super) struct Node {
-    pub path: String,
+struct Node {
+    path: String,
     /// The address of its header.
     address: u64,
-    pub attributes: Attributes,
-    pub array: Result<Hdf5Array, Hidden>,
+    attributes: Attributes,
+    array: Result<Hdf5Array, Hidden>,
     /// Other paths that lead to it.
     aliases: Vec<String>,
 }
@@ -46,12 +47,13 @@ pub(super) struct Node {
 struct Walk<'a> {
     place: Place<'a>,
     file: &'a Arc<File>,
-    /// The number of the dataset with a header at this address; `None` for a group.
-    known: HashMap<u64, Option<usize>>,
+    /// The addresses of the headers that were found.
+    known: HashSet<u64>,
     datasets: Vec<Node>,
     /// The attributes of groups by their paths.
     groups: BTreeMap<String, Attributes>,
-    /// Links by paths: where they are, and where they lead.
+    /// Further links to headers, and links by paths: where they are, and where they lead.
+    hard: Vec<(String, u64)>,
     soft: Vec<(String, String)>,
     text: u64,
     warnings: Vec<String>,
@@ -66,9 +68,10 @@ pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(
     let mut walk = Walk {
         place: Place::new(&file, &shared),
         file: &file,
-        known: HashMap::new(),
+        known: HashSet::new(),
         datasets: Vec::new(),
         groups: BTreeMap::new(),
+        hard: Vec::new(),
         soft: Vec::new(),
         text: 0,
         warnings: fault.into_iter().collect(),
@@ -78,7 +81,7 @@ pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(
         walk.warnings.push(warning.into());
     }
     walk.all(superblock.root)?;
-    walk.follow_soft_links();
+    walk.note_aliases();
     let Walk { mut datasets, groups, warnings, .. } = walk;
     describe_axes(&mut datasets);
     let made = layers(datasets, &groups);
@@ -86,8 +89,9 @@ pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(
         let kind = if hidden.damaged { FormatError::Damaged } else { FormatError::Unsupported };
         return Err(kind(format!("{}: {}", hidden.name, hidden.reason)));
     }
+    let described = groups.into_iter().filter(|(_, attributes)| !attributes.values.is_empty());
     let attributes: NativeJson =
-        groups.into_iter().map(|(path, attributes)| (format!("/{path}"), Value::Object(attributes.values))).collect();
+        described.map(|(path, attributes)| (format!("/{path}"), Value::Object(attributes.values))).collect();
     let keys = json!({"superblock": superblock.version, "user_block": superblock.user_block, "groups": attributes});
     let version = superblock.version.to_string();
     Ok((DatasetInfo { version, warnings, native: native(keys), ..DatasetInfo::default() }, made))
@@ -108,7 +112,7 @@ impl Walk<'_> {
     /// Reads all objects that hard links lead to, groups before what is in the groups in them.
     fn all(&mut self, root: u64) -> Result<(), FormatError> {
         let mut left = VecDeque::from([(root, String::new(), 0)]);
-        self.known.insert(root, None);
+        self.known.insert(root);
         while let Some((address, path, depth)) = left.pop_front() {
             let header = settled(Header::read(self.file, address))?;
             let header = match header {
@@ -120,7 +124,7 @@ impl Walk<'_> {
                 }
             };
             let attributes = Attributes::read(&self.place, &header)?;
-            self.text += path.len() as u64 + attributes.bytes;
+            self.text += attributes.bytes;
             if let Some(fault) = &attributes.fault {
                 self.warn(format!("/{path}: an attribute is not shown: {fault}"));
             }
@@ -138,20 +142,22 @@ impl Walk<'_> {
                 Ok(links) => {
                     for link in links {
                         let below = join(&path, &link.name);
-                        let limit = self.known.len() >= MAX_OBJECTS || depth >= MAX_DEPTH || self.text > MAX_TEXT;
+                        self.text += below.len() as u64;
+                        if self.text > MAX_TEXT || self.known.len() >= MAX_OBJECTS || depth >= MAX_DEPTH {
+                            self.warn(format!(
+                                "it has more than {MAX_OBJECTS} objects, or {MAX_TEXT} bytes of paths and attributes, \
+                                 or is deeper than {MAX_DEPTH} groups: not all of it is shown"
+                            ));
+                            break;
+                        }
                         match link.to {
-                            Target::Object(address) => match self.known.get(&address) {
-                                Some(Some(number)) => self.datasets[*number].aliases.push(below),
-                                Some(None) => self.soft.push((below, String::new())),
-                                None if limit => self.warn(format!(
-                                    "it has more than {MAX_OBJECTS} objects, or {MAX_TEXT} bytes of paths and \
-                                     attributes, or is deeper than {MAX_DEPTH} groups: not all of it is shown"
-                                )),
-                                None => {
-                                    self.known.insert(address, None);
+                            Target::Object(address) => {
+                                if self.known.insert(address) {
                                     left.push_back((address, below, depth + 1));
+                                } else {
+                                    self.hard.push((below, address));
                                 }
-                            },
+                            }
                             Target::Path(to) => self.soft.push((below, absolute(&path, &to))),
                             Target::Elsewhere => {}
                         }
@@ -164,7 +170,6 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, path: String, address: u64, attributes: Attributes, array: Result<Hdf5Array, Hidden>) {
-        self.known.insert(address, Some(self.datasets.len()));
         self.datasets.push(Node { path, address, attributes, array, aliases: Vec::new() });
     }
 
@@ -174,12 +179,20 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the paths of soft links that lead to a dataset by its own path.
-    fn follow_soft_links(&mut self) {
-        let paths = self.datasets.iter().enumerate().flat_map(|(number, node)| {
-            [&node.path].into_iter().chain(&node.aliases).map(move |path| (path.clone(), number))
-        });
-        let by_path: HashMap<String, usize> = paths.collect();
+    /// Notes further paths that lead to a dataset. Those through other links are left out.
+    fn note_aliases(&mut self) {
+        let mut numbers: HashMap<u64, usize> = HashMap::new();
+        let mut by_path: HashMap<String, usize> = HashMap::new();
+        for (number, node) in self.datasets.iter().enumerate() {
+            numbers.insert(node.address, number);
+            by_path.insert(node.path.clone(), number);
+        }
+        for (path, address) in std::mem::take(&mut self.hard) {
+            if let Some(number) = numbers.get(&address) {
+                self.datasets[*number].aliases.push(path.clone());
+                by_path.insert(path, *number);
+            }
+        }
         for (path, to) in std::mem::take(&mut self.soft) {
             if let Some(number) = by_path.get(&to) {
                 self.datasets[*number].aliases.push(path);
@@ -191,8 +204,8 @@ impl Walk<'_> {
 /// Returns a path in the file without the first `/`, of one that may be relative to a group.
 fn absolute(group: &str, path: &str) -> String {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
-    let path = parts.collect::<Vec<_>>().join("/");
-    if path.starts_with('/') { path } else { join(group, &path) }
+    let below = parts.collect::<Vec<_>>().join("/");
+    if path.starts_with('/') { below } else { join(group, &below) }
 }
 
 /// Gives all axes the names and positions of their dimension scales, and samples their values.
@@ -249,7 +262,7 @@ fn is_bare_dimension(node: &Node) -> bool {
 
 fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers {
     let mut made = Layers::default();
-    let levels = pyramids::find(&datasets, groups);
+    let levels = levels_of_images(&datasets, groups);
     // a layer stands where its first level does
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for node in datasets {
@@ -257,16 +270,14 @@ fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers 
         let level = levels.get(&node.path);
         let is_bare = is_bare_dimension(&node);
         match node.array {
-            Ok(array) if is_bare => {
-                let reason = "it only says how long a dimension of netCDF is".into();
-                let (name, dtype, shape) = (node.path, Some(array.info.dtype), Some(array.info.shape()));
-                made.hidden.push(HiddenLayer { name, dtype, shape, reason, damaged: false, native: keys });
-            }
             Err(hidden) => {
                 let (name, Hidden { reason, damaged, shape }) = (node.path, hidden);
                 made.hidden.push(HiddenLayer { name, dtype: None, shape, reason, damaged, native: keys });
             }
             Ok(mut array) => {
+                if is_bare {
+                    array.info.warnings.push("it only says how long a dimension of netCDF is".into());
+                }
                 array.info.native.insert("path".into(), Value::from(format!("/{}", node.path)));
                 if !node.aliases.is_empty() {
                     let aliases = node.aliases.iter().map(|path| format!("/{path}")).collect();
@@ -297,7 +308,117 @@ fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers 
     made
 }
 
+/// The level of an image that a dataset is.
+struct Level {
+    /// The name of the layer.
+    layer: String,
+    lod: usize,
+    /// For each axis the position of the first sample, and the step.
+    positions: [(f64, f64); 3],
+    unit: Option<String>,
+    native: NativeJson,
+}
+
+impl Level {
+    fn axes(&self, shape: &Dims) -> Vec<Axis> {
+        let axes = ["z", "y", "x"].into_iter().zip(self.positions).zip(shape.iter());
+        axes.map(|((name, position), count)| spatial(name, self.unit.clone(), position, *count)).collect()
+    }
+}
+
+/// The layer and the level that a path means.
+fn level_of(path: &str) -> Option<(String, usize)> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let numbered = |part: &str, name: &str| part.strip_prefix(name).and_then(decimal);
+    match parts[..] {
+        ["DataSet", level, time, channel, "Data"] => {
+            numbered(time, "TimePoint ").and(numbered(channel, "Channel "))?;
+            Some((format!("DataSet/{time}/{channel}"), numbered(level, "ResolutionLevel ")? as usize))
+        }
+        [time, setup, level, "cells"] => {
+            let is_number = |part: &str, name: char| {
+                part.strip_prefix(name).is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+            };
+            let is_image = is_number(time, 't') && is_number(setup, 's');
+            Some((format!("{time}/{setup}"), decimal(level).filter(|_| is_image)? as usize))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the levels by the paths of their datasets. Levels are numbered without holes.
+fn levels_of_images(datasets: &[Node], groups: &BTreeMap<String, Attributes>) -> HashMap<String, Level> {
+    let mut images: BTreeMap<String, BTreeMap<usize, (&str, Dims)>> = BTreeMap::new();
+    for node in datasets {
+        if let (Some((layer, number)), Ok(array)) = (level_of(&node.path), &node.array)
+            && array.info().shape().len() == 3
+        {
+            images.entry(layer).or_default().insert(number, (&node.path, array.info().shape()));
+        }
+    }
+    let mut found = HashMap::new();
+    for (layer, levels) in images {
+        let Some((_, (_, finest))) = levels.first_key_value() else { continue };
+        let image = groups.get("DataSetInfo/Image").filter(|_| layer.starts_with("DataSet/"));
+        let number = |attributes: &Attributes, name: String| attributes.text(&name)?.trim().parse::<f64>().ok();
+        for (lod, (path, shape)) in levels.values().enumerate() {
+            let channel = groups.get(path.strip_suffix("/Data").unwrap_or(path));
+            let sizes: Vec<Option<f64>> =
+                ["Z", "Y", "X"].iter().map(|axis| number(channel?, format!("ImageSize{axis}"))).collect();
+            let position = |axis: usize| {
+                let extent = image.and_then(|image| {
+                    let end = |name: &str| number(image, format!("{name}{}", 2 - axis));
+                    Some((end("ExtMin")?, end("ExtMax")?))
+                });
+                match (extent, sizes.get(axis).copied().flatten()) {
+                    (Some((least, most)), Some(size)) if size >= 1.0 && most > least => {
+                        let step = (most - least) / size;
+                        (least + step / 2.0, step)
+                    }
+                    _ => {
+                        // positions are those of centres
+                        let factor = (finest[axis] as f64 / shape[axis].max(1) as f64).round().max(1.0);
+                        ((factor - 1.0) / 2.0, factor)
+                    }
+                }
+            };
+            let unit = image.and_then(|image| image.text("Unit")).filter(|unit| !unit.is_empty());
+            let native = if sizes.iter().all(Option::is_some) {
+                native(json!({"image_size": sizes}))
+            } else {
+                NativeJson::new()
+            };
+            let level = Level { layer: layer.clone(), lod, positions: [0, 1, 2].map(position), unit, native };
+            found.insert((*path).to_owned(), level);
+        }
+    }
+    found
+}
+
 /// Describes an axis in space.
-pub(super) fn spatial(name: &str, unit: Option<String>, (first, step): (f64, f64), count: u64) -> Axis {
+fn spatial(name: &str, unit: Option<String>, (first, step): (f64, f64), count: u64) -> Axis {
     Axis { name: name.into(), unit, first, step, count, spatial: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_levels() {
+        let of = |path: &str| level_of(path);
+        assert_eq!(
+            of("DataSet/ResolutionLevel 2/TimePoint 0/Channel 1/Data"),
+            Some(("DataSet/TimePoint 0/Channel 1".into(), 2))
+        );
+        assert_eq!(of("t00000/s01/3/cells"), Some(("t00000/s01".into(), 3)));
+        for path in [
+            "cells",
+            "t00000/s01/x/cells",
+            "tx/s01/3/cells",
+            "DataSet/ResolutionLevel 0/TimePoint 0/Channel 0/Histogram",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
 }
