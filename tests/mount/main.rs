@@ -6,6 +6,7 @@ mod changes;
 mod descriptions;
 mod faults;
 mod hanging;
+mod hdf5;
 mod headers;
 mod life;
 mod limits;

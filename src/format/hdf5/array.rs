@@ -205,14 +205,6 @@ impl Array for Hdf5Array {
             }
             Storage::Chunked(chunks) => chunks,
         };
-        if let (Some(axis), Some(written)) = (chunks.unlimited(), chunks.written()?) {
-            // elements are in the order of this axis
-            let mut shape = count;
-            let others = (0..chunks.count.len()).filter(|other| *other != axis).map(|other| chunks.most[other]);
-            shape[axis] = shape[axis].min(written.div_ceil(others.product::<u64>().max(1)));
-            visit(BrickSet::Box(Region::whole(shape)));
-            return Ok(());
-        }
         let visited = chunks.visit(&mut |at| {
             // chunks outside of the array stay when it shrinks
             let is_inside = at.iter().zip(count.iter()).all(|(at, count)| at < count);

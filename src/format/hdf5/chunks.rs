@@ -69,6 +69,43 @@ pub(super) struct Extensible {
     pointers: u64,
 }
 
+/// The name of the parts of an extensible array, for errors.
+const ARRAY_BLOCK: &str = "block of an extensible array";
+
+/// How the blocks of an extensible array lie: groups of blocks, two of each size, of which those of the first groups stand
+/// in the first block themselves.
+struct Shape {
+    groups: u64,
+    direct_groups: u64,
+    /// Blocks of the first groups.
+    direct: u64,
+    /// Where the elements in the first block end, and the block itself.
+    elements_end: u64,
+    length: u64,
+}
+
+impl Extensible {
+    fn shape(&self, offset: u64) -> Shape {
+        let groups = 1 + self.max_bits - u64::from(self.least.ilog2());
+        let direct_groups = (2 * u64::from(self.pointers.ilog2())).min(groups);
+        let direct = 2 * (self.pointers - 1);
+        let elements_end = 6 + offset + self.in_first * self.elements.width as u64;
+        let length = elements_end + (direct + groups - direct_groups) * offset + 4;
+        Shape { groups, direct_groups, direct, elements_end, length }
+    }
+
+    /// The blocks of a group, and the elements of each.
+    fn size(&self, group: u64) -> (u64, u64) {
+        (1u64 << (group / 2), self.least.saturating_mul(1 << group.div_ceil(2)))
+    }
+
+    /// The pages of a block of so many elements; 0 if it is read as a whole.
+    fn pages(&self, elements: u64) -> u64 {
+        let page = 1u64 << self.elements.page_bits;
+        if elements > page { elements / page } else { 0 }
+    }
+}
+
 impl Chunks {
     /// Finds the chunk at a position in the grid of chunks; `None` if it was never written.
     pub(super) fn find(&self, at: &[u64], blocking: Blocking) -> Result<Option<Chunk>, FormatError> {
@@ -100,7 +137,7 @@ impl Chunks {
     }
 
     /// The axis without a limit.
-    pub(super) fn unlimited(&self) -> Option<usize> {
+    fn unlimited(&self) -> Option<usize> {
         self.most.iter().position(|most| *most == 0)
     }
 
@@ -355,16 +392,11 @@ impl Chunks {
     }
 
     fn in_extensible(&self, array: &Extensible, number: u64, blocking: Blocking) -> Result<Option<Chunk>, FormatError> {
-        const PART: &str = "block of an extensible array";
+        const PART: &str = ARRAY_BLOCK;
         let Some(first) = array.elements.block else { return Ok(None) };
         let (offset, width) = (self.file.widths.offset as u64, array.elements.width);
         let head = 6 + offset;
-        // groups of blocks: two of each size, of which those of the first groups stand in the first block themselves
-        let groups = 1 + array.max_bits - u64::from(array.least.ilog2());
-        let direct_groups = (2 * u64::from(array.pointers.ilog2())).min(groups);
-        let direct = 2 * (array.pointers - 1);
-        let elements_end = head + array.in_first * width as u64;
-        let length = elements_end + (direct + groups - direct_groups) * offset + 4;
+        let Shape { groups, direct_groups, direct, elements_end, length } = array.shape(offset);
         let node = self.signed((first, length), b"EAIB", PART, blocking)?;
         let Some(number) = number.checked_sub(array.in_first) else {
             return Ok(self.at(&node, head, number, width));
@@ -374,14 +406,13 @@ impl Chunks {
             return Ok(None);
         }
         // what is before the group: blocks and elements
-        let size = |group: u64| (1u64 << (group / 2), array.least.saturating_mul(1 << group.div_ceil(2)));
         let (mut blocks_before, mut before) = (0, 0u64);
         for smaller in 0..group {
-            let (blocks, elements) = size(smaller);
+            let (blocks, elements) = array.size(smaller);
             blocks_before += blocks;
             before = before.saturating_add(blocks.saturating_mul(elements));
         }
-        let (blocks, elements) = size(group);
+        let (blocks, elements) = array.size(group);
         let number = number - before;
         let (block, within) = (number / elements, number % elements);
         let pointer = |node: &[u8], at: u64| address(node.get(at as usize..(at + offset) as usize)?);
@@ -395,13 +426,11 @@ impl Chunks {
         }
         let found = pointer(&node, elements_end + (direct + group - direct_groups) * offset);
         let Some(at) = found else { return Ok(None) };
-        let page = 1u64 << array.elements.page_bits;
-        let pages = if elements > page { elements / page } else { 0 };
-        let bitmap = blocks.saturating_mul(pages.div_ceil(8));
+        let (page, pages) = (1u64 << array.elements.page_bits, array.pages(elements));
+        let (length, begin) = self.super_block(array, blocks, elements);
         let head = head + block_offset;
-        let length = head.saturating_add(bitmap).saturating_add(blocks.saturating_mul(offset) + 4);
         let node = self.signed((at, length), b"EASB", PART, blocking)?;
-        let Some(at) = pointer(&node, head + bitmap + block * offset) else { return Ok(None) };
+        let Some(at) = pointer(&node, begin + block * offset) else { return Ok(None) };
         if pages == 0 {
             let node = self.signed((at, head + elements.saturating_mul(width as u64) + 4), b"EADB", PART, blocking)?;
             return Ok(self.at(&node, head, within, width));
@@ -411,17 +440,98 @@ impl Chunks {
             return Ok(None);
         }
         let all = page * width as u64 + 4;
-        let at = (at + head + 4).checked_add(which.saturating_mul(all)).ok_or("a page has no address")?;
+        let at = at.saturating_add(head + 4).saturating_add(which.saturating_mul(all));
         let node = self.page((at, all), PART, blocking)?;
         Ok(self.at(&node, 0, within % page, width))
     }
 
+    /// Visits the positions of all elements in blocks that are there.
+    fn visit_extensible(&self, array: &Extensible, visit: &mut dyn FnMut(&[u64]) -> bool) -> Result<(), FormatError> {
+        let Some(first) = array.elements.block else { return Ok(()) };
+        // there is not room for more
+        let mut room = self.file.end / self.file.widths.offset as u64;
+        let mut position = vec![0; self.most.len()];
+        let mut goes_on = true;
+        let mut run = |numbers: std::ops::Range<u64>| -> Result<bool, FormatError> {
+            for number in numbers.start..numbers.end.min(array.elements.count) {
+                room = room.checked_sub(1).ok_or("damaged extensible array: the file has no room for its elements")?;
+                self.position(number, &mut position);
+                goes_on = goes_on && visit(&position);
+                if !goes_on {
+                    break;
+                }
+            }
+            Ok(goes_on)
+        };
+        let (shape, offset) = (array.shape(self.file.widths.offset as u64), self.file.widths.offset as u64);
+        let node = self.signed((first, shape.length), b"EAIB", ARRAY_BLOCK, Blocking::Yes)?;
+        let pointer = |node: &[u8], at: u64| address(node.get(at as usize..(at + offset) as usize)?);
+        let (mut before, mut direct) = (array.in_first, 0);
+        if !run(0..before)? {
+            return Ok(());
+        }
+        for group in 0..shape.groups {
+            let (blocks, elements) = array.size(group);
+            let (node, begin) = if group < shape.direct_groups {
+                direct += blocks;
+                (Some(Arc::clone(&node)), shape.elements_end + (direct - blocks) * offset)
+            } else {
+                let at = pointer(&node, shape.elements_end + (shape.direct + group - shape.direct_groups) * offset);
+                let (length, begin) = self.super_block(array, blocks, elements);
+                let read = |at| self.signed((at, length), b"EASB", ARRAY_BLOCK, Blocking::Yes);
+                (at.map(read).transpose()?, begin)
+            };
+            for block in 0..if node.is_some() { blocks } else { 0 } {
+                let start = before.saturating_add(block.saturating_mul(elements));
+                let is_there = node.as_ref().is_some_and(|node| pointer(node, begin + block * offset).is_some());
+                if is_there && !run(start..start.saturating_add(elements))? {
+                    return Ok(());
+                }
+            }
+            before = before.saturating_add(blocks.saturating_mul(elements));
+            if before >= array.elements.count {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the position of the chunk with this number in an extensible array.
+    fn position(&self, mut number: u64, position: &mut [u64]) {
+        let first = self.unlimited().unwrap_or(0);
+        for axis in (0..position.len()).rev().filter(|axis| *axis != first) {
+            let most = self.most[axis].max(1);
+            (position[axis], number) = (number % most, number / most);
+        }
+        position[first] = number;
+    }
+
+    /// Returns the bytes of a block that leads to other blocks, and where in it their addresses begin.
+    fn super_block(&self, array: &Extensible, blocks: u64, elements: u64) -> (u64, u64) {
+        let offset = self.file.widths.offset as u64;
+        let bitmap = blocks.saturating_mul(array.pages(elements).div_ceil(8));
+        let begin = (6 + offset + array.max_bits.div_ceil(8)).saturating_add(bitmap);
+        (begin.saturating_add(blocks.saturating_mul(offset) + 4), begin)
+    }
+
     // all chunks
 
-    /// Visits the positions of chunks that may be stored, in their order, until `visit` returns `false`; `None` if the
-    /// index is not of a kind that lists them. May wait.
+    /// Visits the positions of chunks that may be stored, each once, until `visit` returns `false`; `None` if these are all
+    /// that there may ever be. May wait.
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> bool) -> Result<Option<()>, FormatError> {
         let Some(root) = self.address else { return Ok(Some(())) };
+        let all = self.count.product().unwrap_or(u64::MAX);
+        let room = self.file.end / self.file.widths.offset as u64;
+        match self.kind {
+            IndexKind::ExtensibleArray => {
+                let Header::Extensible(array) = self.header(root, Blocking::Yes)? else { return Ok(None) };
+                return self.visit_extensible(array, visit).map(Some);
+            }
+            IndexKind::FixedArray | IndexKind::Implicit if all > room => {
+                return Err(format!("the file has no room for an index of {all} chunks, or for these").into());
+            }
+            _ => {}
+        }
         let mut last: Option<Vec<u64>> = None;
         let visit = &mut |at: &[u64]| {
             if last.as_deref().is_some_and(|last| last >= at) {
@@ -471,18 +581,6 @@ impl Chunks {
             }
         }
         Ok(())
-    }
-
-    /// Returns how many elements the index has, where it is an array whose elements are written in order.
-    pub(super) fn written(&self) -> Result<Option<u64>, FormatError> {
-        let Some(root) = self.address else { return Ok(Some(0)) };
-        if self.kind != IndexKind::ExtensibleArray {
-            return Ok(None);
-        }
-        match self.header(root, Blocking::Yes)? {
-            Header::Extensible(array) => Ok(Some(array.elements.count)),
-            _ => Ok(None),
-        }
     }
 }
 

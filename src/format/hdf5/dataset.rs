@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::array::{Hdf5Array, Storage, slab};
 use super::chunks::Chunks;
@@ -149,10 +149,10 @@ fn describe(
     let info = ArrayInfo {
         axes: (0..shape.len()).map(axis).collect(),
         codec: Some(pipeline.name()),
-        native: native(json!({
-            "type": data_type.name(),
-            "filters": filters.json(),
-        })),
+        native: native(match filters.json() {
+            Value::Array(list) if list.is_empty() => json!({"type": data_type.name()}),
+            filters => json!({"type": data_type.name(), "filters": filters}),
+        }),
         ..ArrayInfo::new(sample.dtype, BrickGrid::aligned(shape, brick), brick)
     };
     let file = Arc::clone(file);

@@ -109,7 +109,12 @@ impl Filters {
 
     /// Describes the filters.
     pub(super) fn json(&self) -> Value {
-        let of = |filter: &Filter| json!({"id": filter.id, "name": filter.name, "parameters": filter.parameters});
+        let of = |filter: &Filter| {
+            // those of the library have no names in the file
+            let known = self.codec(filter).ok().map(|codec| codec.name().to_owned());
+            let name = Some(filter.name.clone()).filter(|name| !name.is_empty()).or(known);
+            json!({"id": filter.id, "name": name, "parameters": filter.parameters})
+        };
         self.list.iter().map(of).collect()
     }
 }

@@ -16,7 +16,7 @@ use crate::format::bytes::decimal;
 use crate::format::chunked::{Hidden, Line, MAX_READ, join, scaling, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
 use crate::source::{IndexCache, Source};
-use crate::volume::{Axis, DatasetInfo, Dims, NativeJson};
+use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
 
 /// The most objects of a file.
 const MAX_OBJECTS: usize = 1 << 17;
@@ -38,7 +38,8 @@ struct Node {
     /// The address of its header.
     address: u64,
     attributes: Attributes,
-    array: Result<Hdf5Array, Hidden>,
+    /// On the heap from the beginning: there may be many.
+    array: Result<Arc<Hdf5Array>, Hidden>,
     /// Other paths that lead to it.
     aliases: Vec<String>,
 }
@@ -170,6 +171,7 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, path: String, address: u64, attributes: Attributes, array: Result<Hdf5Array, Hidden>) {
+        let array = array.map(Arc::new);
         self.datasets.push(Node { path, address, attributes, array, aliases: Vec::new() });
     }
 
@@ -241,18 +243,22 @@ fn describe_axes(datasets: &mut [Node]) {
         let attributes = &node.attributes.values;
         let scaling = scaling(attributes, array.info.dtype);
         let range = value_range(attributes, scaling.as_ref());
-        if let Ok(array) = &mut datasets[number].array {
-            let info = &mut array.info;
+        if let Some(info) = info_of(&mut datasets[number].array) {
             (info.axes, info.scaling, info.value_range) = (axes, scaling, range);
             info.no_value = scaling.and_then(|scaling| scaling.no_value);
         }
     }
 }
 
+/// Returns what is said of an array that nothing else refers to yet.
+fn info_of(array: &mut Result<Arc<Hdf5Array>, Hidden>) -> Option<&mut ArrayInfo> {
+    Arc::get_mut(array.as_mut().ok()?).map(|array| &mut array.info)
+}
+
 /// Returns the positions that a scale gives, unless it is one of netCDF without values.
 fn line(scale: &Node) -> Option<Line> {
     let array = scale.array.as_ref().ok()?;
-    Line::through(array, scale.attributes.text("units")).filter(|_| !is_bare_dimension(scale))
+    Line::through(&**array, scale.attributes.text("units")).filter(|_| !is_bare_dimension(scale))
 }
 
 /// Returns whether a dataset only says how long a dimension of netCDF is.
@@ -266,37 +272,39 @@ fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers 
     // a layer stands where its first level does
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     for node in datasets {
-        let keys = native(json!({"path": format!("/{}", node.path), "attributes": node.attributes.values}));
-        let level = levels.get(&node.path);
         let is_bare = is_bare_dimension(&node);
+        let mut keys = NativeJson::new();
+        keys.insert("path".into(), Value::from(format!("/{}", node.path)));
+        keys.insert("attributes".into(), Value::Object(node.attributes.values));
         match node.array {
             Err(hidden) => {
                 let (name, Hidden { reason, damaged, shape }) = (node.path, hidden);
                 made.hidden.push(HiddenLayer { name, dtype: None, shape, reason, damaged, native: keys });
             }
             Ok(mut array) => {
-                if is_bare {
-                    array.info.warnings.push("it only says how long a dimension of netCDF is".into());
+                let level = levels.get(&node.path);
+                if let Some(info) = Arc::get_mut(&mut array).map(|array| &mut array.info) {
+                    if is_bare {
+                        info.warnings.push("it only says how long a dimension of netCDF is".into());
+                    }
+                    info.native.insert("path".into(), Value::from(format!("/{}", node.path)));
+                    if !node.aliases.is_empty() {
+                        let aliases = node.aliases.iter().map(|path| format!("/{path}")).collect();
+                        info.native.insert("aliases".into(), aliases);
+                    }
+                    if let Some(level) = level {
+                        (info.lod, info.axes) = (level.lod, level.axes(&info.shape()));
+                        info.native.extend(level.native.clone());
+                    }
                 }
-                array.info.native.insert("path".into(), Value::from(format!("/{}", node.path)));
-                if !node.aliases.is_empty() {
-                    let aliases = node.aliases.iter().map(|path| format!("/{path}")).collect();
-                    array.info.native.insert("aliases".into(), aliases);
-                }
-                let Some(level) = level else {
-                    let levels = vec![Arc::new(array) as Arc<dyn Array>];
-                    made.layers.push(Layer { name: node.path, levels, native: keys });
-                    continue;
-                };
-                array.info.lod = level.lod;
-                array.info.axes = level.axes(&array.info.shape());
-                array.info.native.extend(level.native.clone());
-                let array: Arc<dyn Array> = Arc::new(array);
-                match numbers.get(level.layer.as_str()) {
+                let name = level.map_or(node.path, |level| level.layer.clone());
+                match level.and_then(|level| numbers.get(level.layer.as_str())) {
                     Some(number) => made.layers[*number].levels.push(array),
                     None => {
-                        numbers.insert(&level.layer, made.layers.len());
-                        made.layers.push(Layer { name: level.layer.clone(), levels: vec![array], native: keys });
+                        if let Some(level) = level {
+                            numbers.insert(&level.layer, made.layers.len());
+                        }
+                        made.layers.push(Layer { name, levels: vec![array], native: keys });
                     }
                 }
             }
