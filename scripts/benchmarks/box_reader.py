@@ -2,8 +2,8 @@
 
     box_reader.py CLIENT PATH EDGE COUNT [--crc]
 
-With EDGE 0 it reads traces: whole lines along the last axis. CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or
-folder of that format; or it is `volfs` in process, and PATH any of these; or it is `zarr-python` or
+With EDGE 0 it reads traces: whole lines along the last axis. CLIENT is `openzgy`, `openvds`, `wkw` or `h5py`, and PATH
+a file or folder of that format; or it is `volfs` in process, and PATH any of these; or it is `zarr-python` or
 `tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped` or `rows`, and PATH a .npy file, which is mapped,
 or of which each row of a box is read by a call of its own. The positions depend on the shape, EDGE and COUNT alone, so
 that all clients read the same boxes. Opening is not counted.
@@ -69,7 +69,7 @@ def by_rows(path):
     return shape, read
 
 
-CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw", "volfs", "zarr")}
+CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw", "h5py", "volfs", "zarr")}
 CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
             "mapped": lambda path: sliced(np.load(path, mmap_mode="r")), "rows": by_rows}
 

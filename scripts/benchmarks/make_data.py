@@ -2,8 +2,8 @@
 
     make_data.py KIND PATH EDGE [key=value ...]
 
-KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=), wkw (dtype=, blocks=) or chunks (dtype=, of=: a name of CHUNKED). The PATH of a VDS may be the URL
-of an object store, with the connection of openvds in OPENVDS_CONNECTION.
+KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=), wkw (dtype=, blocks=), hdf5 (chunk=) or chunks (dtype=, of=: a name of
+CHUNKED). The PATH of a VDS may be the URL of an object store, with the connection of openvds in OPENVDS_CONNECTION.
 """
 
 import json
@@ -85,6 +85,18 @@ def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
     (path / "datasource-properties.json").write_text(json.dumps(about))
 
 
+def make_hdf5(path, edge, chunk=""):
+    """Writes a float32 HDF5 file: in one piece, or in chunks of this shape (64x64x64) with shuffle and deflate."""
+    import h5py
+
+    chunks = {"chunks": tuple(min(int(n), edge) for n in chunk.split("x")), "shuffle": True, "compression": "gzip"} if chunk else {}
+    with h5py.File(path, "w", libver="latest") as file:
+        array = file.create_dataset("data", (edge,) * 3, "float32", **chunks)
+        for first in range(0, edge, LAYER):
+            below = min(first + LAYER, edge)
+            array[first:below] = cubes.seismic((first, 0, 0), (below, edge, edge))
+
+
 def inner(codecs, chunk):
     """Returns the codecs of shards of chunks of this edge."""
     index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
@@ -141,7 +153,7 @@ def main():
     """Writes a file to a temporary name first, so that an interrupted run never leaves half a volume under the final name.
     openvds writes LayerStatus last to a store."""
     kind, path, edge, *words = sys.argv[1:]
-    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw, "chunks": make_chunks}[kind]
+    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw, "hdf5": make_hdf5, "chunks": make_chunks}[kind]
     options = dict(word.split("=") for word in words)
     if "://" in path:
         write(path, int(edge), **options)

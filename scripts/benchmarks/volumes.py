@@ -38,7 +38,7 @@ class Volume:
     @property
     def peer(self):
         """The reference library of the format."""
-        return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw", "chunks": "tensorstore"}[self.recipe[0]]
+        return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw", "hdf5": "h5py", "chunks": "tensorstore"}[self.recipe[0]]
 
     def size(self, tools):
         """Returns the bytes of its samples."""
@@ -46,7 +46,7 @@ class Volume:
 
     def path(self, data):
         """Returns its path, with the extension of the format."""
-        return data / (self.name + {"zgy": ".zgy", "vds": ".vds"}.get(self.recipe[0], ""))
+        return data / (self.name + {"zgy": ".zgy", "vds": ".vds", "hdf5": ".h5"}.get(self.recipe[0], ""))
 
     def make(self, data, edge):
         """Writes it unless it exists; returns the reason if that fails."""
@@ -112,6 +112,9 @@ CHUNKED = (
     chunked("zarr2-blosc", "Zarr v2 blosc lz4 64"),
     chunked("n5-gzip", "N5 gzip 64"),
     chunked("precomputed-segments", "precomputed segments 64", "uint32"),
+    Volume("hdf5-plain", "HDF5 contiguous", "raw", ("hdf5",)),
+    Volume("hdf5-deflate", "HDF5 shuffle, deflate 64", "zip", ("hdf5", "chunk=64x64x64"), (2.5, 2.5)),
+    Volume("hdf5-planes", "HDF5 shuffle, deflate (1, 512, 512)", "zip", ("hdf5", "chunk=1x512x512"), (2.5, 2.5)),
 )
 
 
