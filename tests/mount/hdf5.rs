@@ -14,7 +14,7 @@ fn samples_of_every_file_are_those_of_h5py() {
     let mut compared = 0;
     for expected in expected {
         let text = |key: &str| expected[key].as_str().unwrap().to_owned();
-        let layer = mount.path(&format!("{}/{}", text("file"), text("path").replace('/', "%2F")));
+        let layer = mount.path(format!("{}/{}", text("file"), text("path").replace('/', "%2F")));
         // levels of images are layers of other names
         if let Ok(samples) = fs::read(layer.join("lod0.raw")) {
             assert_eq!(crc(&samples), text("crc32"), "{expected}");
@@ -38,7 +38,7 @@ fn a_damaged_file_says_why() {
     }
     let Some(mount) = Mount::of(folder.path()) else { return };
     for (name, why) in [("short.h5", "truncated"), ("text.h5", "no superblock"), ("widths.h5", "superblock")] {
-        let text = fs::read_to_string(mount.path(&format!("{name}/error.txt"))).unwrap();
+        let text = fs::read_to_string(mount.path(format!("{name}/error.txt"))).unwrap();
         assert!(text.contains(why), "{name}: {text}");
     }
 }
