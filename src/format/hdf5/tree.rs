@@ -18,8 +18,8 @@ use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
 use crate::source::{IndexCache, Source};
 use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
 
-/// The most objects of a file.
-const MAX_OBJECTS: usize = 1 << 17;
+/// The most objects of a file: each takes 6 KiB of memory.
+const MAX_OBJECTS: usize = 1 << 13;
 /// Bytes of all paths and attributes of a file: each takes several times as much memory.
 const MAX_TEXT: u64 = 16 << 20;
 /// Groups deeper than this are not looked into.
