@@ -33,8 +33,8 @@ def expected_of(folder: str) -> list[dict[str, Any]]:
     """Return what the reference readers have found in the files of a folder of tests/data."""
     found = json.loads((DATA / folder / "expected.json").read_text("utf-8"))
     found = found if isinstance(found, list) else found.get("layers") or found["arrays"]
-    # those of HDF5 have one level, but for pyramids, whose layers have other names; a copy of `tagged` as files has lost
-    # the metadata of its objects
+    # those of HDF5 have one level, but for pyramids, whose layers have other names
+    # a copy of `tagged` as files has lost the metadata of its objects
     found = [{"dataset": entry.get("file"), "layer": entry.get("path"), "lod": 0} | entry for entry in found]
     return [entry for entry in found if entry["dataset"] not in ("tagged", "image.ims", "viewer.h5")]
 
