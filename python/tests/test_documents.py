@@ -104,7 +104,7 @@ IMPORTS = {
     "Reader": "from ome_zarr.reader import Reader",
     "parse_url": "from ome_zarr.io import parse_url",
     "cube": 'import numpy as np\ncube = np.load("MNT/north.zgy/data/lod0.npy", mmap_mode="r")',
-    **{name: f"import {name}" for name in ("itk", "nrrd", "obspy", "pyvista")},
+    **{name: f"import {name}" for name in ("h5py", "itk", "netCDF4", "nrrd", "obspy", "pyvista")},
     **{name: f"import {name}" for name in ("rasterio", "segyio", "tifffile", "xtgeo", "zarr")},
 }
 

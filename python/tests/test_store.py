@@ -45,7 +45,7 @@ def read(store: Any, key: str, part: Any = None) -> bytes | None:
 
 def some(names: list[str]) -> list[str]:
     """Return a few of many names."""
-    return names if len(names) < 12 else [names[0], names[len(names) // 2], names[-1]]
+    return names if len(names) < 16 else [names[0], names[len(names) // 2], names[-1]]
 
 
 def compare(engine: Any, shown: Path, folder: str) -> int:
