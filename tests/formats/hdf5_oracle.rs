@@ -131,7 +131,7 @@ fn dimension_scales_are_the_positions_of_axes() {
     assert_eq!(dataset.info().native["groups"]["/"]["title"], "rain");
     assert_eq!(layer(&*dataset, "bare").levels[0].info().warnings.len(), 1);
     let names: Vec<_> = dataset.layers().iter().map(|layer| &*layer.name).collect();
-    assert_eq!(names, ["time", "bare", "lat", "lon", "rain", "plain", "sub/level", "sub/wind"]);
+    assert_eq!(names, ["rain", "plain", "sub/wind", "time", "bare", "lat", "lon", "sub/level"]);
 }
 
 #[test]

@@ -218,12 +218,11 @@ fn describe_axes(datasets: &mut [Node]) {
         let node = &datasets[number];
         let Ok(array) = &node.array else { continue };
         let (mut axes, mut units) = (array.info.axes.clone(), Vec::new());
-        let is_scale = node.attributes.text("CLASS").as_deref() == Some("DIMENSION_SCALE");
         let labels = node.attributes.values.get("DIMENSION_LABELS").and_then(Value::as_array);
         for (place, axis) in axes.iter_mut().enumerate() {
             let scale = node.attributes.scales.get(place).copied().flatten().and_then(|at| numbers.get(&at).copied());
             // an array of one axis may be the scale of itself
-            let scale = scale.or_else(|| (is_scale && array.info.axes.len() == 1).then_some(number));
+            let scale = scale.or_else(|| (is_scale(node) && array.info.axes.len() == 1).then_some(number));
             if let Some(scale) = scale {
                 axis.name = datasets[scale].path.rsplit('/').next().unwrap_or_default().to_owned();
                 if lines.contains_key(&scale) || lines.len() < MAX_READ {
@@ -250,6 +249,10 @@ fn describe_axes(datasets: &mut [Node]) {
     }
 }
 
+fn is_scale(node: &Node) -> bool {
+    node.attributes.text("CLASS").as_deref() == Some("DIMENSION_SCALE")
+}
+
 /// Returns what is said of an array that nothing else refers to yet.
 fn info_of(array: &mut Result<Arc<Hdf5Array>, Hidden>) -> Option<&mut ArrayInfo> {
     Arc::get_mut(array.as_mut().ok()?).map(|array| &mut array.info)
@@ -266,8 +269,10 @@ fn is_bare_dimension(node: &Node) -> bool {
     node.attributes.text("NAME").is_some_and(|name| name.starts_with("This is a netCDF dimension but not a netCDF var"))
 }
 
-fn layers(datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers {
+fn layers(mut datasets: Vec<Node>, groups: &BTreeMap<String, Attributes>) -> Layers {
     let mut made = Layers::default();
+    // the first layer is what most readers want
+    datasets.sort_by_key(is_scale);
     let levels = levels_of_images(&datasets, groups);
     // a layer stands where its first level does
     let mut numbers: HashMap<&str, usize> = HashMap::new();
