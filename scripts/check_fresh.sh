@@ -125,6 +125,8 @@ for release in "${releases[@]}"; do
     root=$work/$name
     isolated mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
+    # as the installer of Debian writes it
+    printf '%s\n' '127.0.0.1 localhost' '::1 localhost ip6-localhost ip6-loopback' >"$root/etc/hosts"
     git clone --quiet "$repo" "$root/root/volfs"
     [ -z "$wheel" ] || cp "$wheel" "$root/root"
     say "Debian $(cat "$root/etc/debian_version"), $(find "$root/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
