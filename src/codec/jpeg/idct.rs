@@ -106,8 +106,10 @@ mod tests {
             let mut coefficients = [0; BLOCK];
             coefficients[0] = mean;
             others.iter().for_each(|(at, level)| coefficients[*at] = *level);
+            // samples are rounded (0.5); so are the results of the first pass, to quarters, of which eight are added with
+            // weights of at most 1/2 (0.12); constants have 13 bits (0.2 for the largest coefficients here)
             for (found, exact) in samples(&coefficients).iter().zip(exact(&coefficients)) {
-                prop_assert!((f64::from(*found) - exact.clamp(0.0, 255.0)).abs() < 0.51 + 0.05, "{} {}", found, exact);
+                prop_assert!((f64::from(*found) - exact.clamp(0.0, 255.0)).abs() < 0.5 + 0.12 + 0.2, "{} {}", found, exact);
             }
             coefficients = [0; BLOCK];
             coefficients[0] = mean;

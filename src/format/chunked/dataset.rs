@@ -8,14 +8,23 @@ use crate::format::{Dataset, Finding, FormatError, HiddenLayer, Layer};
 use crate::source::{Folder, IndexCache};
 use crate::volume::DatasetInfo;
 
-/// Opens the dataset whose top is `top`. If all that it has is one array that cannot be shown, it does not open.
+/// Opens the dataset whose top is `top`.
 pub(in crate::format) fn open(
     convention: &dyn Convention,
     (folder, cache): (Arc<dyn Folder>, &Arc<IndexCache>),
     top: Node,
     info: DatasetInfo,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let Layers { layers, hidden, warnings } = layers(convention, &folder, cache, top)?;
+    let made = layers(convention, &folder, cache, top)?;
+    of_layers(made, info, Some(folder))
+}
+
+/// Makes a dataset of layers. If all that it has is one array that cannot be shown, it does not open.
+pub(in crate::format) fn of_layers(
+    Layers { layers, hidden, warnings }: Layers,
+    info: DatasetInfo,
+    folder: Option<Arc<dyn Folder>>,
+) -> Result<Box<dyn Dataset>, FormatError> {
     if let ([], [hidden]) = (&layers[..], &hidden[..]) {
         let kind = if hidden.damaged { FormatError::Damaged } else { FormatError::Unsupported };
         return Err(kind(format!("{}: {}", hidden.name, hidden.reason)));
@@ -27,7 +36,8 @@ struct Hierarchy {
     info: DatasetInfo,
     layers: Vec<Layer>,
     hidden: Vec<HiddenLayer>,
-    folder: Arc<dyn Folder>,
+    /// The folder that it is in; `None` if it is one file.
+    folder: Option<Arc<dyn Folder>>,
 }
 
 impl Dataset for Hierarchy {
@@ -50,6 +60,6 @@ impl Dataset for Hierarchy {
     }
 
     fn is_changed(&self) -> bool {
-        self.folder.is_changed()
+        self.folder.as_ref().is_some_and(|folder| folder.is_changed())
     }
 }

@@ -13,9 +13,9 @@ mod scaling;
 mod tree;
 
 pub(super) use coordinates::{Line, MAX_READ};
-pub(super) use dataset::open;
+pub(super) use dataset::{of_layers, open};
 pub(super) use description::{Parsed, read};
 pub(super) use image::{AxisDescription, Image, Level};
 pub(super) use node::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Shards, join};
 pub(super) use scaling::{scaling, value_range};
-pub(super) use tree::{Convention, Nodes, one_array};
+pub(super) use tree::{Convention, Layers, Nodes, one_array};

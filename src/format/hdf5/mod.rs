@@ -21,9 +21,9 @@ mod tree;
 
 use std::sync::Arc;
 
-use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use super::chunked::of_layers;
+use super::{Dataset, Format, FormatError, OpenWith};
 use crate::source::Source;
-use crate::volume::DatasetInfo;
 
 pub(crate) struct Hdf5;
 
@@ -43,33 +43,7 @@ impl Format for Hdf5 {
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        let (info, tree::Layers { layers, hidden }) = tree::open(source, &with.index)?;
-        Ok(Box::new(Hierarchy { info, layers, hidden }))
-    }
-}
-
-struct Hierarchy {
-    info: DatasetInfo,
-    layers: Vec<Layer>,
-    hidden: Vec<HiddenLayer>,
-}
-
-impl Dataset for Hierarchy {
-    fn info(&self) -> &DatasetInfo {
-        &self.info
-    }
-
-    fn layers(&self) -> &[Layer] {
-        &self.layers
-    }
-
-    fn hidden(&self) -> &[HiddenLayer] {
-        &self.hidden
-    }
-
-    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
-        let damaged = self.hidden.iter().filter(|layer| layer.damaged);
-        damaged.for_each(|layer| report(Finding::damage(layer.reason.clone()).of_layer(&layer.name)));
-        Ok(())
+        let (info, layers) = tree::open(source, &with.index)?;
+        of_layers(layers, info, None)
     }
 }

@@ -13,7 +13,7 @@ use super::file::{File, Superblock};
 use super::groups::{Target, is_group, links};
 use super::header::{Header, Place, SharedMessages, kind};
 use crate::format::bytes::decimal;
-use crate::format::chunked::{Hidden, Line, MAX_READ, join, scaling, value_range};
+use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, join, scaling, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
 use crate::source::{IndexCache, Source};
 use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
@@ -24,13 +24,6 @@ const MAX_OBJECTS: usize = 1 << 13;
 const MAX_TEXT: u64 = 16 << 20;
 /// Groups deeper than this are not looked into.
 const MAX_DEPTH: usize = 256;
-
-/// What a file has.
-#[derive(Default)]
-pub(super) struct Layers {
-    pub layers: Vec<Layer>,
-    pub hidden: Vec<HiddenLayer>,
-}
 
 /// A dataset of the file.
 struct Node {
@@ -85,17 +78,13 @@ pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(
     walk.note_aliases();
     let Walk { mut datasets, groups, warnings, .. } = walk;
     describe_axes(&mut datasets);
-    let made = layers(datasets, &groups);
-    if let ([], [hidden]) = (&made.layers[..], &made.hidden[..]) {
-        let kind = if hidden.damaged { FormatError::Damaged } else { FormatError::Unsupported };
-        return Err(kind(format!("{}: {}", hidden.name, hidden.reason)));
-    }
+    let made = Layers { warnings, ..layers(datasets, &groups) };
     let described = groups.into_iter().filter(|(_, attributes)| !attributes.values.is_empty());
     let attributes: NativeJson =
         described.map(|(path, attributes)| (format!("/{path}"), Value::Object(attributes.values))).collect();
     let keys = json!({"superblock": superblock.version, "user_block": superblock.user_block, "groups": attributes});
     let version = superblock.version.to_string();
-    Ok((DatasetInfo { version, warnings, native: native(keys), ..DatasetInfo::default() }, made))
+    Ok((DatasetInfo { version, native: native(keys), ..DatasetInfo::default() }, made))
 }
 
 /// Reads what the extension of the superblock says of messages that objects share.
