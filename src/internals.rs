@@ -104,7 +104,7 @@ impl LevelReader {
         let selections = vec![Selection::new(&region, 0, self.array.info().dtype.size())];
         let (array, bulkhead) = (Arc::clone(&self.array), Bulkhead::new(1));
         let before = self.counters.bricks_decoded.get();
-        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true };
         self.reader.read_into(request, out).map_err(io::Error::other)?;
         Ok(self.counters.bricks_decoded.get() - before)
     }

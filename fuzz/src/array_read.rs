@@ -135,5 +135,5 @@ fn check_box(reader: &Arc<Reader>, array: &Arc<Imagined>, region: Region) {
 
 fn request(array: &Arc<Imagined>, selections: Vec<Selection>, from_file: Option<Recorded>) -> ReadRequest {
     let array = Arc::clone(array) as Arc<dyn Array>;
-    ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file }
+    ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file, is_entire: true }
 }

@@ -347,8 +347,8 @@ impl Array {
             }
             _ => None,
         };
-        let array = Arc::clone(array);
-        let request = ReadRequest { array, selections, bulkhead: opened.bulkhead, counters: None, from_file };
+        let (array, bulkhead) = (Arc::clone(array), opened.bulkhead);
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file, is_entire: true };
         opened.read(self, request, memory, goes_on)
     }
 

@@ -138,7 +138,8 @@ impl Opened {
                 Step::Done(bytes) => return Ok(bytes),
                 Step::Read { samples: SampleRequest { array, selections, mut memory, .. }, is_last } => {
                     let bulkhead = self.bulkhead;
-                    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+                    let request =
+                        ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: false };
                     self.read(&name(), request, &mut memory, None)?;
                     if is_last {
                         return Ok(memory);

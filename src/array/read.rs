@@ -59,6 +59,8 @@ pub(crate) struct ReadRequest {
     pub(crate) counters: Option<Arc<Counters>>,
     /// The reader of an open file, if a file shows the array.
     pub(crate) from_file: Option<Recorded>,
+    /// Whether these are all the samples that the client wants just now: not one request of several for a file.
+    pub(crate) is_entire: bool,
 }
 
 /// What reads are in progress just now: all of it is 0 when nothing is read.
@@ -176,7 +178,7 @@ impl Reader {
         caller: Caller<'_>,
         done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
     ) {
-        let ReadRequest { array, selections, bulkhead, counters, from_file } = request;
+        let ReadRequest { array, selections, bulkhead, counters, from_file, is_entire } = request;
         let (shape, size) = (array.info().shape(), array.info().dtype.size());
         let length = memory.len();
         if !selections.iter().all(|selection| selection.fits(&shape, size, length)) {
@@ -189,7 +191,7 @@ impl Reader {
         let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
         let begins = from_file.as_ref().is_none_or(|file| file.reader.is_none());
         let loads_parts = match &selections[..] {
-            [one] if scan.is_none() && begins => {
+            [one] if is_entire && scan.is_none() && begins => {
                 // readers that begin with the first sample, or with a part of a plane of a file, are likely to read on
                 let cut = (0..shape.len()).filter(|axis| one.shape[*axis] < shape[*axis]).count();
                 one.start.iter().any(|index| *index > 0) && (from_file.is_none() || cut <= 1)

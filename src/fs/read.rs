@@ -283,7 +283,7 @@ impl Volfs {
         let from_file = range.filter(|_| is_shown).and_then(|samples| self.record_read(file, &samples, to));
         let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
-        let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
+        let request = array::ReadRequest { array, selections, bulkhead, counters, from_file, is_entire: false };
         self.reader.read(request, memory, move |read| {
             done(read.map_err(|error| {
                 let source = fs.catalog_and_pool();

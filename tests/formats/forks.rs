@@ -95,7 +95,7 @@ fn read(reader: &Arc<Reader>, array: &Arc<dyn Array>) -> Result<Vec<u8>, String>
         (region.start[0], region.shape[0]) = (first, slab.min(info.shape()[0] - first));
         let selections = vec![Selection::new(&region, 0, info.dtype.size())];
         let (array, bulkhead) = (Arc::clone(array), Bulkhead::new(1));
-        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true };
         let to = &mut out[first as usize * row..][..region.shape[0] as usize * row];
         reader.read_into(request, to).map_err(|error| error.to_string())?;
     }

@@ -46,7 +46,14 @@ impl Slices {
         let before = self.counters.bytes_decoded.get();
         let size = array.info().dtype.size();
         let (selections, bulkhead) = (vec![Selection::new(&region, 0, size)], Bulkhead::new(1));
-        let request = ReadRequest { array: Arc::clone(array), selections, bulkhead, counters: None, from_file: None };
+        let request = ReadRequest {
+            array: Arc::clone(array),
+            selections,
+            bulkhead,
+            counters: None,
+            from_file: None,
+            is_entire: true,
+        };
         let mut samples = vec![0; region.samples() as usize * size];
         let read = self.reader.read_into(request, &mut samples);
         read.is_ok().then(|| self.counters.bytes_decoded.get() - before)

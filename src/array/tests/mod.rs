@@ -268,7 +268,8 @@ fn read_selections(
     bytes: usize,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
-    let request = ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file };
+    let request =
+        ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file, is_entire: true };
     reader
         .read(request, reader.buffers().take(bytes), move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
@@ -375,7 +376,7 @@ fn a_small_box_in_memory_is_answered_within_the_call() {
     let (done, answer) = mpsc::channel();
     let selections = vec![Selection::new(&region, 0, SIZE)];
     let (array, bulkhead) = (Arc::clone(&array) as _, Bulkhead::new(0));
-    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true };
     let out = reader.buffers().take(first.len());
     reader.read(request, out, move |read| done.send((thread::current().id(), read.unwrap().to_vec())).unwrap());
     assert_eq!(answer.try_recv(), Ok((thread::current().id(), first)));
@@ -443,7 +444,7 @@ fn nothing_read_from_a_changed_source_is_delivered_or_kept() {
 fn read_into(reader: &Arc<Reader>, array: &Arc<MixedArray>, selections: Vec<Selection>, bytes: usize) -> Vec<u8> {
     let (array, bulkhead) = (Arc::clone(array) as _, Bulkhead::new(0));
     let mut out = vec![0xee; bytes];
-    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true };
     reader.read_into(request, &mut out).unwrap();
     out
 }
@@ -546,6 +547,21 @@ fn the_second_part_of_a_brick_that_is_needed_has_all_of_it_decoded() {
             assert_eq!(counters.bytes_decoded.get(), planes * 16 * SIZE as u64, "{row}");
         }
     }
+}
+
+#[test]
+fn the_requests_for_the_parts_of_a_file_have_a_brick_decoded_once() {
+    let counters: Arc<Counters> = Arc::default();
+    let array = MixedArray { has_parts: true, ..MixedArray::new(&[16, 16], 0, &[8, 16], 0).all_coded() };
+    let (array, reader) = (Arc::new(array), reader_with(1 << 20, &counters));
+    for row in 8..16 {
+        let region = Region { start: [row, 0].into(), shape: [1, 16].into() };
+        let selections = vec![Selection::new(&region, 0, SIZE)];
+        let (array, bulkhead) = (Arc::clone(&array) as _, Bulkhead::new(0));
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: false };
+        reader.read_into(request, &mut [0; 16 * SIZE]).unwrap();
+    }
+    assert_eq!((counters.bricks_decoded.get(), counters.bytes_decoded.get()), (1, 8 * 16 * SIZE as u64));
 }
 
 #[test]

@@ -206,7 +206,8 @@ fn finish(reader: &Arc<Reader>, content: &Content, mut read: FileRead, mut step:
 
 fn request(samples: SampleRequest) -> (ReadRequest, Buffer) {
     let SampleRequest { array, selections, memory, .. } = samples;
-    (ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file: None }, memory)
+    let bulkhead = Bulkhead::new(0);
+    (ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: false }, memory)
 }
 
 /// Returns an error that concerns no brick in particular.
