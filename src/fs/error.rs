@@ -44,6 +44,8 @@ pub(crate) enum FsError {
     NoMemory,
     /// The content cannot be read or computed.
     Io,
+    /// Samples cannot be read: the brick, and why.
+    Samples(String),
 }
 
 impl FsError {
@@ -62,7 +64,7 @@ impl FsError {
             Self::Denied => Errno::ACCESS,
             Self::BadHandle => Errno::BADF,
             Self::NoMemory => Errno::NOMEM,
-            Self::Io => Errno::IO,
+            Self::Io | Self::Samples(_) => Errno::IO,
         };
         errno.raw_os_error()
     }
@@ -99,7 +101,10 @@ impl ReadErrors {
         info: &ArrayInfo,
         error: &ReadError,
     ) -> FsError {
-        let client_error = if error.cause.is_out_of_memory() { FsError::NoMemory } else { FsError::Io };
+        let client_error = match error.cause.is_out_of_memory() {
+            true => FsError::NoMemory,
+            false => FsError::Samples(format!("lod {}, {error}", info.lod)),
+        };
         let Some(layer) = layer else { return client_error };
         let key = match &error.cause {
             FormatError::DamagedObject(_) | FormatError::Source(_) => {

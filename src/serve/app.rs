@@ -39,7 +39,8 @@ const PREFLIGHT_AGE: &str = "3600";
 /// The headers that pages of other origins may send and read.
 const ALLOWED_HEADERS: &str =
     "range,if-match,if-none-match,if-modified-since,if-unmodified-since,if-range,authorization";
-const EXPOSED_HEADERS: &str = "accept-ranges,content-encoding,content-length,content-range,etag,last-modified";
+const EXPOSED_HEADERS: &str =
+    "accept-ranges,content-encoding,content-length,content-range,etag,last-modified,volfs-version";
 /// The file of `.volfs` with the state of this server for Prometheus, and its type.
 const METRICS: &str = "metrics";
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -31,6 +31,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// The last second that a date in a header can express.
 const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 
+/// The version of a dataset in this server, as a header.
+const DATASET_VERSION: HeaderName = HeaderName::from_static("volfs-version");
+
 /// What responses of files share.
 pub(super) struct Files {
     pub(super) fs: Arc<Volfs>,
@@ -60,6 +63,8 @@ impl Files {
         let mut response = Response::default();
         let headers = response.headers_mut();
         validators.write(headers);
+        // also where the tag is missing: pages do not mix the samples of two versions
+        set(headers, DATASET_VERSION, &format!("{:x}-{:x}", self.server, opened.epoch));
         set(headers, CONTENT_TYPE, kind);
         set(headers, ACCEPT_RANGES, if rows.is_some() { "none" } else { "bytes" });
         if let Some(boxed) = &boxed {

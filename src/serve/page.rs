@@ -20,18 +20,27 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 20] = [
     ("colours.js", include_str!("page/colours.js")),
-    ("copy.js", include_str!("page/copy.js")),
     ("dataset.js", include_str!("page/dataset.js")),
+    ("dom.js", include_str!("page/dom.js")),
+    ("export.js", include_str!("page/export.js")),
+    ("help.js", include_str!("page/help.js")),
     ("histogram.js", include_str!("page/histogram.js")),
     ("icon.svg", include_str!("page/icon.svg")),
+    ("layer.js", include_str!("page/layer.js")),
     ("list.js", include_str!("page/list.js")),
     ("main.js", include_str!("page/main.js")),
     ("outline.js", include_str!("page/outline.js")),
     ("page.css", include_str!("page/page.css")),
+    ("plane.js", include_str!("page/plane.js")),
+    ("profile.js", include_str!("page/profile.js")),
     ("samples.js", include_str!("page/samples.js")),
-    ("viewer.js", include_str!("page/viewer.js")),
+    ("slices.js", include_str!("page/slices.js")),
+    ("stage.js", include_str!("page/stage.js")),
+    ("trace_header.js", include_str!("page/trace_header.js")),
+    ("view.js", include_str!("page/view.js")),
+    ("wiggle.js", include_str!("page/wiggle.js")),
 ];
 
 /// Answers a request for a file of the page, `.volfs/page/NAME`; `None` if another file is meant.

@@ -15,6 +15,7 @@ use hyper::{Request, StatusCode};
 use thiserror::Error;
 
 use crate::fs::FsError;
+use crate::logging::one_line;
 
 /// A request without its body, which this server never reads.
 pub(super) type Head = Request<()>;
@@ -147,6 +148,9 @@ pub(super) enum Problem {
     NoAnswer,
     #[error("the data cannot be read; /.volfs/log says why")]
     Unreadable,
+    /// Samples cannot be read: the brick, and why.
+    #[error("the data cannot be read: {0}")]
+    Samples(String),
 }
 
 impl Problem {
@@ -162,7 +166,7 @@ impl Problem {
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Busy | Self::Changing | Self::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoAnswer => StatusCode::GATEWAY_TIMEOUT,
-            Self::Unreadable => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unreadable | Self::Samples(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -196,6 +200,7 @@ impl From<FsError> for Problem {
             FsError::ReadOnly => Self::Method,
             FsError::NoMemory => Self::NoMemory,
             FsError::WouldBlock | FsError::IsAFolder | FsError::BadHandle | FsError::Io => Self::Unreadable,
+            FsError::Samples(reason) => Self::Samples(one_line(&reason).into_owned()),
         }
     }
 }

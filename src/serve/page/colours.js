@@ -1,35 +1,51 @@
-// Colours of samples: tables of 256 colours, and colours by number for segmentations.
+// Colours of samples: scales of 256 colours, one colour for each channel, and colours by number for labels.
 
-const STOPS = {
-  Grey: [[0, 0, 0], [255, 255, 255]],
-  "Grey, inverted": [[255, 255, 255], [0, 0, 0]],
-  Seismic: [[0, 32, 110], [49, 112, 200], [255, 255, 255], [214, 69, 50], [103, 0, 20]],
-  Viridis: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]],
-  Magma: [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]],
+/** Colours at even distances along each scale: hexadecimal, 6 digits each. Viridis, magma and twilight are Matplotlib's. */
+const SCALES = {
+  Grey: "000000ffffff",
+  "Grey, inverted": "ffffff000000",
+  Seismic: "050f4d1a40c785adf7fffffffa9e85cc211a52030d",
+  Viridis: "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
+  Magma: "0000040a08221d114736106b51127c6a1c818326819c2e7fb73779d0416fe75263f56b5cfc8961fea772fec488fde2a3fcfdbf",
+  "Phase (cyclic)": "e2d9e2c4ced495b5c77297c16276ba5e51ad592a8f45135c2f14364a1342741e4f983550b25652c27c63cca389d8c7bee2d9e2",
 };
 export const LABELS = "Labels";
-export const COLOUR_MAPS = [...Object.keys(STOPS), LABELS];
-/** Samples without a value: dark green, as in the previews. */
-const MISSING = pack(0, 64, 32);
+export const COLOUR_MAPS = [...Object.keys(SCALES), LABELS];
+/** Samples without a value: as in the pictures (view/picture/palettes.rs). */
+const MISSING = pack(0x30, 0x48, 0x38);
+export const MISSING_COLOUR = "#304838";
 
-function pack(r, g, b) {
-  return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
+function pack(r, g, b, a = 255) {
+  return ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
+const tables = new Map();
+
+/** The 256 colours of a scale, or from black to a colour as "#rrggbb". */
 export function table(name) {
-  const stops = STOPS[name] ?? STOPS.Grey;
-  const colours = new Uint32Array(256);
-  for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (stops.length - 1);
-    const low = Math.min(Math.floor(at), stops.length - 2);
-    const part = at - low;
-    const mix = (c) => Math.round(stops[low][c] * (1 - part) + stops[low + 1][c] * part);
-    colours[i] = pack(mix(0), mix(1), mix(2));
-  }
+  if (tables.has(name)) return tables.get(name);
+  const digits = name.startsWith("#") ? `000000${name.slice(1)}` : SCALES[name] ?? SCALES.Grey;
+  const stops = digits.match(/../g).map((pair) => parseInt(pair, 16));
+  const last = stops.length / 3 - 1;
+  const colours = Uint32Array.from({ length: 256 }, (_, n) => {
+    const at = (n / 255) * last;
+    const low = Math.min(Math.floor(at), last - 1);
+    const mix = (c) => Math.round(stops[3 * low + c] + (stops[3 * low + 3 + c] - stops[3 * low + c]) * (at - low));
+    return pack(mix(0), mix(1), mix(2));
+  });
+  tables.set(name, colours);
   return colours;
 }
 
-/** The colours of labels: those of the pictures (palettes.rs), of which 0 is black and 254 are for ids. */
+/** A scale as a gradient of CSS. */
+export function gradient(name, direction) {
+  const colours = table(name);
+  const stops = Array.from({ length: 17 }, (_, n) => colours[Math.round((n * 255) / 16)])
+    .map((colour) => `rgb(${colour & 255},${(colour >> 8) & 255},${(colour >> 16) & 255})`);
+  return `linear-gradient(${direction}, ${stops.join(", ")})`;
+}
+
+/** The colours of labels: those of the pictures, of which 254 are for ids. */
 const LABEL_COLOURS = Uint32Array.from({ length: 255 }, (_, number) => {
   const hue = (number * 0.618033988749895) % 1;
   const [saturation, brightness] = [[0.85, 0.5, 0.68][number % 3], [1, 0.62, 0.82, 0.94][number % 4]];
@@ -39,7 +55,6 @@ const LABEL_COLOURS = Uint32Array.from({ length: 255 }, (_, number) => {
     return Math.round(brightness * (1 - saturation * (1 - share)) * 255);
   }));
 });
-LABEL_COLOURS[0] = pack(0, 0, 0);
 
 /** The upper half of a product of two words of 64 bits, modulo 2^64, each given by its halves. The lower half is easy. */
 function upperOfProduct(high, low, otherHigh, otherLow) {
@@ -58,53 +73,53 @@ export function numberOfLabel(high, low) {
   return 1 + ((upperOfProduct(upper ^ (upper >>> 29), mixed, 0xbf58476d, 0x1ce4e5b9) >>> 1) % 254);
 }
 
-/** Returns what gives the colour of the sample at a place. Neighbours mostly have the same id. */
-function painter(samples) {
+/**
+ * Returns what gives the colour of the label at a place: 0 is transparent, and with a picked label all others are faint.
+ * Neighbours mostly have the same id.
+ */
+function painterOfLabels(samples, picked) {
   const halves = samples.BYTES_PER_ELEMENT === 8 ? new Uint32Array(samples.buffer, samples.byteOffset) : null;
   // the bits of a sample, without its sign
-  const mask = samples.BYTES_PER_ELEMENT === 4 ? -1 : (1 << (8 * samples.BYTES_PER_ELEMENT)) - 1;
-  let lastHigh = 0, lastLow = 0, colour = LABEL_COLOURS[0];
+  const mask = samples.BYTES_PER_ELEMENT >= 4 ? -1 : (1 << (8 * samples.BYTES_PER_ELEMENT)) - 1;
+  let [lastHigh, lastLow, colour] = [0, 0, 0];
   return (from) => {
     const low = halves ? halves[2 * from] : (samples[from] & mask) >>> 0;
     const high = halves ? halves[2 * from + 1] : 0;
     if (low !== lastLow || high !== lastHigh) {
-      lastHigh = high;
-      lastLow = low;
-      colour = LABEL_COLOURS[numberOfLabel(high, low)];
+      [lastHigh, lastLow] = [high, low];
+      const isFaint = picked !== null && samples[from] !== picked;
+      colour = low === 0 && high === 0 ? 0 : LABEL_COLOURS[numberOfLabel(high, low)] & (isFaint ? 0x48ffffff : 0xffffffff);
     }
     return colour;
   };
 }
 
 /**
- * Paints `rows` x `columns` samples; sample (row, column) stands at row * rowStep + column * columnStep. The range is of
- * stored numbers.
+ * Paints `rows` x `columns` samples; sample (row, column) stands at row * rowStep + column * columnStep. `low` and `high`
+ * are the stored numbers of the first and the last colour of `map`.
  */
-export function paint(samples, { rows, columns, rowStep, columnStep }, { map, range: [low, high], missing, rgb }) {
+export function paint(samples, { rows, columns, rowStep, columnStep }, { map, low, high, missing, kind, picked }) {
   const image = new ImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
-  const colours = table(map);
+  const colourOfLabel = map === LABELS ? painterOfLabels(samples, picked) : null;
+  const colours = colourOfLabel ? null : table(map);
   const isBig = samples instanceof BigInt64Array || samples instanceof BigUint64Array;
-  const colourOfLabel = map === LABELS ? painter(samples) : null;
-  const factor = high > low ? 255.999 / (high - low) : 0;
-  let at = 0;
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++, at++) {
-      const from = row * rowStep + column * columnStep;
-      if (rgb) {
+  const hasMissing = missing !== null && missing !== undefined;
+  const factor = high !== low ? 255.999 / (high - low) : 0;
+  for (let row = 0, at = 0; row < rows; row++) {
+    for (let column = 0, from = row * rowStep; column < columns; column++, at++, from += columnStep) {
+      if (kind === "rgb") {
         pixels[at] = pack(samples[from], samples[from + 1], samples[from + 2]);
-        continue;
-      }
-      if (colourOfLabel) {
+      } else if (colourOfLabel) {
         pixels[at] = colourOfLabel(from);
-        continue;
-      }
-      const value = isBig ? Number(samples[from]) : samples[from];
-      if (value !== value || value === missing) {
-        pixels[at] = MISSING;
       } else {
-        const index = (value - low) * factor;
-        pixels[at] = colours[index < 0 ? 0 : index > 255 ? 255 : index | 0];
+        const value = isBig ? Number(samples[from]) : samples[from];
+        if (value !== value || (hasMissing && value === missing)) {
+          pixels[at] = MISSING;
+        } else {
+          const index = (value - low) * factor;
+          pixels[at] = colours[index < 0 ? 0 : index > 255 ? 255 : index | 0];
+        }
       }
     }
   }

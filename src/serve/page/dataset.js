@@ -1,224 +1,362 @@
-// The page of a dataset: its slices, what is under the cursor, its map, metadata and lines to copy.
+// The page of a dataset: a layer in planes, and beside it values, profile, map, files and metadata.
 
 import { COLOUR_MAPS, LABELS } from "./colours.js";
-import { show as showSnippets, snippets } from "./copy.js";
-import { collect, draw as drawHistogram, usualRange } from "./histogram.js";
-import { bytes, layersOf } from "./list.js";
+import { bytes, button, choice, element, number, short, toggle } from "./dom.js";
+import { downloads, showSnippets, snippets } from "./export.js";
+import { help, press } from "./help.js";
+import { Histogram, collect, usualRange } from "./histogram.js";
+import { Layer, layersOf } from "./layer.js";
 import { outline } from "./outline.js";
-import { getJson } from "./samples.js";
-import { Viewer } from "./viewer.js";
+import { Profile } from "./profile.js";
+import { Stage, fitsOver } from "./stage.js";
+import { showHeaders } from "./trace_header.js";
+import { View } from "./view.js";
 
-const VERTICAL = ["sample", "time", "depth", "twt"];
-
-function element(name, properties = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key.includes("-") || key === "role" || key === "for") made.setAttribute(key, value);
-    else made[key] = value;
-  }
-  made.append(...children);
-  return made;
-}
-
-function choice(id, label, names, chosen) {
-  const select = element("select", { id });
-  names.forEach((name, n) => select.append(element("option", { value: String(n), textContent: name, selected: n === chosen })));
-  return [element("span", { className: "pair" }, element("label", { for: id, textContent: label }), select), select];
-}
-
-const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(9))));
-
-/** What a layer is, for the viewer. */
-function describe(dataset, finest) {
-  const axes = finest.shape.length;
-  const last = finest.axes[axes - 1];
-  const isImage = axes === 4 && finest.format === "wkw";
-  const spatial = axes <= 3 ? finest.shape.map((_, n) => n) : isImage ? [0, 1, 2] : [axes - 3, axes - 2, axes - 1];
-  const isSeismic = dataset.geometry !== null || VERTICAL.includes((last.name ?? "").toLowerCase());
-  const rgb = isImage && finest.shape[3] === 3 && finest.dtype === "uint8";
-  // as in the pictures (plane.rs)
-  const category = finest.wkw?.category;
-  const isLabels = !isImage && (category ? category === "segmentation" && /int/.test(finest.dtype)
-    : /^uint(32|64)$/.test(finest.dtype) && finest.value_range === null);
-  const stored = finest.value_range?.map((value) => (value - (finest.offset ?? 0)) / (finest.scale ?? 1));
-  return { spatial, isSeismic, rgb, isLabels, missing: finest.no_value, stored };
-}
+/** Milliseconds without a change after which the address, the histogram and the profile follow. */
+const REST = 150;
 
 export async function showDataset(main) {
-  const { dataset, layers } = await layersOf("./");
+  const { dataset, layers, refused } = await layersOf("./");
   main.append(element("h1", { textContent: dataset.name }));
-  for (const warning of dataset.warnings ?? []) main.append(element("p", { className: "problem", textContent: warning }));
-  const place = element("div");
+  const warnings = [...(dataset.warnings ?? []), ...refused.map((layer) => `Layer ${layer.name} is not shown: ${layer.reason}`)];
+  const shown = warnings.slice(0, 5).map((warning) => element("p", { className: "problem", textContent: warning }));
+  if (warnings.length > 5) shown.push(element("p", { className: "problem", textContent: `and ${warnings.length - 5} more: see dataset.json` }));
+  main.append(...shown);
+  const place = element("div", { id: "layer" });
+  let layerPair = null;
+  let current = null;
+  const show = async (number, address) => {
+    current?.end();
+    place.setAttribute("aria-busy", "true");
+    const layer = await Layer.open(dataset, layers[number]);
+    current = new LayerPage(place, layer, layers, address);
+    place.removeAttribute("aria-busy");
+  };
+  const named = () => {
+    const name = new URLSearchParams(location.hash.slice(1)).get("layer");
+    return Math.max(0, layers.findIndex((layer) => (layer.name || layer.folder) === name));
+  };
   if (layers.length > 1) {
-    const [pair, select] = choice("layer", "Layer", layers.map((layer) => layer.name || layer.folder), 0);
-    select.addEventListener("change", () => showLayer(place, dataset, layers[Number(select.value)]));
-    main.append(element("p", { className: "bar" }, pair));
+    const [pair, select] = choice("layer-choice", "Layer", layers.map((layer) => layer.name || layer.folder), named(), (n) => {
+      history.pushState(null, "", `#layer=${encodeURIComponent(layers[n].name || layers[n].folder)}`);
+      show(n, "");
+    });
+    layerPair = pair;
+    addEventListener("popstate", () => { select.value = String(named()); });
   }
+  if (layerPair) main.append(element("p", { className: "bar" }, layerPair));
   main.append(place, metadata(dataset));
+  addEventListener("popstate", () => show(named(), location.hash.slice(1)));
   if (layers.length === 0) place.append(element("p", { className: "problem", textContent: "No layer of this dataset can be shown." }));
-  else await showLayer(place, dataset, layers[0]);
+  else await show(named(), location.hash.slice(1));
 }
 
-async function showLayer(place, dataset, layer) {
-  const folder = `./${layer.href}`;
-  const names = Array.from({ length: layer.lods }, (_, lod) => `${folder}lod${lod}.json`);
-  const levels = await Promise.all(names.map(getJson));
-  const about = describe(dataset, levels[0]);
-  if (about.spatial.length < 2) {
-    place.replaceChildren(element("p", { textContent: "This layer has one axis: there are no slices of it." }));
-    return;
-  }
-  const finest = levels[0];
-  const canvas = element("canvas", { className: "slice", tabIndex: 0, role: "application",
-    "aria-label": "Slice. Arrow keys: other slices. Shift and arrow keys: the cursor. Plus, minus and 0: zoom.",
-    "aria-describedby": "readout" });
-  const readout = element("output", { id: "readout", "aria-live": "polite" });
-  const histogram = element("canvas", { className: "histogram", role: "img", "aria-label": "Histogram of the slice" });
-  const [low, high] = ["low", "high"].map((id) => element("input", { id, type: "number", step: "any" }));
-  const [auto, full, whole] = ["Fit to slice", "Whole range", "Fit slice (0)"].map((textContent) => element("button", { type: "button", textContent }));
-  const mapNames = [...COLOUR_MAPS];
-  const [mapPair, map] = choice("map", "Colours", mapNames, 0);
-  const copies = element("div", { className: "snippets" });
-  const survey = outline(dataset.geometry);
-  const status = element("p", { className: "status" });
-  const slicers = element("div", { className: "slicers" });
-  const [axisPair, axis] = choice("axis", "Slices across", about.spatial.map((n) => finest.axes[n].name || `axis ${n}`), 0);
-  let shownNumbers = new Float64Array();
-  let isRanged = false;
-
-  const viewer = new Viewer(canvas, folder, levels, about);
-  window.volfsViewer = viewer;
-
-  const hasSlices = finest.shape.length > 2;
-  const sliders = finest.shape.map((count, n) => {
-    const slider = element("input", { type: "range", min: 0, max: count - 1, value: viewer.index[n], id: `index${n}` });
-    slider.addEventListener("input", () => viewer.setIndex(n, Number(slider.value)));
-    const text = element("output", { className: "position" });
-    const row = element("div", { className: "slicer" },
-      element("label", { for: `index${n}`, textContent: finest.axes[n].name || `axis ${n}` }), slider, text);
-    slicers.append(row);
-    return { slider, text, row };
-  });
-  axis.addEventListener("change", () => viewer.setAxis(about.spatial[Number(axis.value)]));
-  map.addEventListener("change", () => viewer.setStyle({ map: mapNames[Number(map.value)] }));
-  whole.addEventListener("click", () => viewer.fit());
-
-  function setRange(range) {
-    [low.value, high.value] = range.map((stored) => number(stored * (finest.scale ?? 1) + (finest.offset ?? 0)));
-    viewer.setStyle({ range });
-  }
-  for (const input of [low, high]) {
-    input.addEventListener("change", () => {
-      const range = [low, high].map((end) => (Number(end.value) - (finest.offset ?? 0)) / (finest.scale ?? 1));
-      if (range.every(Number.isFinite) && range[0] < range[1]) viewer.setStyle({ range });
+class LayerPage {
+  constructor(place, layer, entries, address) {
+    Object.assign(this, { place, layer, entries });
+    if (layer.kind === "headers") {
+      showHeaders(place, layer);
+      return;
+    }
+    if (layer.usualPlanes().length < 2) {
+      this.showLine();
+      return;
+    }
+    this.view = new View(layer);
+    const wanted = this.view.decode(address);
+    this.isRanged = this.view.range !== null;
+    this.survey = outline(layer.dataset.geometry);
+    this.profile = new Profile(layer);
+    this.histogram = new Histogram(layer, (range) => this.setRange(range));
+    this.stage = new Stage(this.view, {
+      drawn: () => this.update(),
+      hover: () => this.updateReadout(),
+      pick: (plane, column, row) => this.pick(),
+      jump: () => this.remember(true),
+      changed: () => this.showChanged(),
+      lost: (isLost) => { this.isLost = isLost; },
     });
-  }
-  auto.addEventListener("click", () => setRange(usualRange(shownNumbers)));
-  full.addEventListener("click", () => {
-    if (about.stored && about.stored[0] < about.stored[1]) setRange(about.stored);
-    else if (shownNumbers.length) setRange([shownNumbers[0], shownNumbers[shownNumbers.length - 1]]);
-  });
-
-  function firstLook() {
-    isRanged = true;
-    const range = usualRange(shownNumbers);
-    const name = about.isLabels ? LABELS : range[0] === -range[1] ? "Seismic" : "Grey";
-    map.value = String(mapNames.indexOf(name));
-    viewer.setStyle({ map: name });
-    setRange(/^uint8$/.test(finest.dtype) ? [0, 255] : range);
+    this.build();
+    window.volfsStage = this.stage;
+    if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
+    if (this.view.isFitted) this.stage.fit();
   }
 
-  let lastKey = "";
-  function update() {
-    const { axis: across, index } = viewer;
-    sliders.forEach(({ slider, text, row }, n) => {
-      row.hidden = !(n === across && hasSlices) && (about.spatial.includes(n) || about.rgb);
-      slider.value = index[n];
-      text.textContent = `${index[n]}${annotation(finest.axes[n], index[n])}`;
-      slider.setAttribute("aria-valuetext", text.textContent);
+  /** A layer of one axis: a curve. */
+  showLine() {
+    const profile = new Profile(this.layer);
+    profile.axis = Math.max(0, this.layer.axes.findIndex((axis) => axis.count > 1));
+    this.place.replaceChildren(element("p", { className: "status", textContent: `${this.layer.axes.map((axis) => `${axis.name}: ${axis.count}`).join(", ")}, ${this.layer.dtype}` }), profile.element);
+    profile.element.classList.add("large");
+    profile.show(this.layer.shape.map(() => 0));
+  }
+
+  build() {
+    const { layer, view, stage } = this;
+    this.readout = element("output", { id: "readout", "aria-live": "polite" });
+    this.status = element("p", { className: "status", role: "status" });
+    this.banner = element("p", { className: "banner", role: "alert", hidden: true });
+    this.downloads = element("div", { className: "downloads" });
+    this.copies = element("div", { className: "snippets" });
+    this.dialog = help();
+    const maps = COLOUR_MAPS.filter((map) => map !== LABELS || /int/.test(layer.dtype));
+    const [mapPair, map] = choice("map", "Colours", maps, maps.indexOf(view.map), (n) => view.set({ map: maps[n] }));
+    Object.assign(this, { map, maps });
+    this.north = toggle("North up", view.isNorthUp, (isNorthUp) => view.set({ isNorthUp }));
+    this.square = toggle("Square samples", view.isSquare, (isSquare) => { view.set({ isSquare }); stage.fit(); });
+    this.wiggle = toggle("Wiggles", view.isWiggle, (isWiggle) => view.set({ isWiggle }));
+    const tools = [layer.kind === "rgb" || layer.kind === "channels" ? null : mapPair,
+      button("Show all (0)", () => { stage.fit(); }), this.square,
+      layer.vertical >= 0 && layer.worldSteps() ? this.north : null,
+      layer.vertical >= 0 ? this.wiggle : null, ...this.exaggeration(), ...this.axesChoice(), ...this.overlayChoice(),
+      button("Keys (?)", () => this.dialog.showModal()), ...viewerLink(layer)];
+    const [axisPair] = choice("profile-axis", "Along", layer.axes.map((axis) => axis.name), this.profile.axis, (n) => { this.profile.axis = n; this.profile.show(view.index); });
+    const hasCorner = stage.planes.length === 3;
+    const beside = [
+      element("div", {}, element("h2", { textContent: "Profile" }), element("p", { className: "bar" }, axisPair), this.profile.element),
+      ...(this.survey ? [element("div", {}, element("h2", { textContent: "Map" }), this.survey.element)] : [])];
+    if (hasCorner) stage.corner.append(...beside);
+    const aside = element("aside", {},
+      element("h2", { textContent: layer.kind === "labels" ? "Labels" : "Values" }),
+      layer.kind === "rgb" || layer.kind === "labels" ? element("p", { className: "status", textContent: layer.kind === "rgb" ? "Colours as stored" : "Click on a label to mark all of it." }) : layer.kind === "channels" ? this.channels() : this.histogram.element,
+      ...(hasCorner ? [] : beside),
+      element("h2", { textContent: "Files of what is seen" }), this.downloads);
+    this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.sliders(),
+      element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.readout, this.status), aside),
+      element("h2", { textContent: "Copy" }), this.copies, this.dialog);
+    this.onKey = (event) => {
+      const isTyping = event.target.matches?.("input, select, textarea, button, [role=slider], code, pre, summary") || this.dialog.open;
+      if (!isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && press(event, stage, this.dialog)) event.preventDefault();
+    };
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  end() {
+    document.removeEventListener("keydown", this.onKey);
+    clearTimeout(this.timer);
+    if (this.stage) this.stage.store.isStopped = true;
+    this.stage?.store.want([]);
+    this.hasEnded = true;
+  }
+
+  exaggeration() {
+    const { view, stage, layer } = this;
+    if (layer.vertical < 0 || !view.axes.includes(layer.vertical)) return [];
+    const steps = [0.25, 0.5, 1, 2, 4, 8, 16];
+    const [pair] = choice("vertical", "Vertical", steps.map((step) => `× ${step}`), Math.max(0, steps.indexOf(view.exaggeration)), (n) => {
+      view.set({ exaggeration: steps[n], isFitted: false });
+      stage.redraw();
     });
-    readout.textContent = readoutOf(viewer, dataset, finest, survey);
-    const lod = viewer.shownLod;
-    if (lod === undefined) return;
-    const part = viewer.isLimited ? "Part of the slice, which has no coarser level: drag it. " : "";
-    status.textContent = viewer.problem ?? `${viewer.isComplete ? "" : "Loading… "}${part}LOD ${lod}: ${levels[lod].shape.join(" × ")}, ${finest.dtype}, ${finest.codec}, ${bytes(levels[lod].size)}`;
-    status.classList.toggle("problem", Boolean(viewer.problem));
-    const key = `${lod}/${across}/${index}/${viewer.isComplete}/${viewer.styleNumber}`;
-    if (key === lastKey) return;
-    lastKey = key;
-    clearTimeout(update.timer);
-    update.timer = setTimeout(afterwards, isRanged ? 120 : 0);
+    return [pair];
   }
 
-  /** What may wait until the slider rests. */
-  function afterwards() {
-    if (viewer.isComplete) shownNumbers = collect(viewer.shownSamples(), about.missing);
-    if (viewer.isComplete && !isRanged) firstLook();
-    drawHistogram(histogram, shownNumbers, viewer.style.range);
-    const lod = viewer.shownLod;
-    const region = levels[lod].shape.map((_, n) => (n === viewer.axis && hasSlices ? viewer.indexIn(lod, n) : ":")).join(",");
-    const shape = `(${levels[lod].shape.filter((_, n) => n !== viewer.axis || !hasSlices).join(", ")})`;
-    const zarr = layer.zarr ? new URL(layer.zarr.replace(/\/$/, ""), location.href).href : "";
-    showSnippets(copies, snippets({ folder, layer, lod, region, dtype: levels[lod].dtype, shape, hasZarr: Boolean(zarr), zarr }));
+  /** Which axes the planes have, where there are more than three. */
+  axesChoice() {
+    const { layer, view } = this;
+    const axes = layer.axes.filter((axis) => axis.number !== layer.channel).map((axis) => axis.number);
+    if (axes.length <= 3) return [];
+    const sets = [];
+    for (let a = 0; a < axes.length; a++) for (let b = a + 1; b < axes.length; b++) for (let c = b + 1; c < axes.length; c++) sets.push([axes[a], axes[b], axes[c]]);
+    const [pair] = choice("axes", "Planes of", sets.map((set) => set.map((axis) => layer.axes[axis].name).join(", ")), sets.findIndex((set) => set.join() === view.axes.join()), (n) => {
+      view.showAxes(sets[n]);
+      this.remember(true);
+      dispatchEvent(new PopStateEvent("popstate"));
+    });
+    return [pair];
   }
 
-  place.replaceChildren(
-    element("div", { className: "layer" },
-      element("div", { className: "stage" },
-        element("p", { className: "bar" }, ...(hasSlices ? [axisPair] : []), mapPair, whole, ...viewerLink(layer, about)),
-        slicers, canvas, readout, status),
-      element("aside", {},
-        element("h2", { textContent: "Range of values" }), histogram,
-        element("p", { className: "bar" }, element("label", { for: "low", textContent: "from" }), low,
-          element("label", { for: "high", textContent: "to" }), high),
-        element("p", { className: "bar" }, auto, full),
-        ...(survey ? [element("h2", { textContent: "Map" }), survey.element] : []))),
-    element("h2", { textContent: "Copy" }), copies);
-  viewer.changed = update;
-  viewer.fit();
-}
-
-function annotation(axis, index) {
-  if (axis.first === null || axis.step === null) return "";
-  const value = axis.first + index * axis.step;
-  return value === index && !axis.unit ? "" : ` (${number(value)}${axis.unit ? ` ${axis.unit}` : ""})`;
-}
-
-function readoutOf(viewer, dataset, finest, survey) {
-  const index = viewer.cursorIndex();
-  const lineAxes = ["inline", "crossline"].map((name, n) => {
-    const found = finest.axes.findIndex((axis) => (axis.name ?? "").toLowerCase().startsWith(name));
-    return found < 0 ? n : found;
-  });
-  survey?.update({
-    inline: viewer.axis === lineAxes[0] ? viewer.index[lineAxes[0]] : null,
-    crossline: viewer.axis === lineAxes[1] ? viewer.index[lineAxes[1]] : null,
-    cursor: index && lineAxes.map((axis) => index[axis]),
-  });
-  if (!index) return "Point at a sample, or press Shift and an arrow key.";
-  const parts = [`[${index.join(", ")}]`];
-  parts.push(finest.axes.map((axis, n) => (axis.first === null ? "" : `${axis.name} ${number(axis.first + index[n] * axis.step)}${axis.unit ? ` ${axis.unit}` : ""}`)).filter(Boolean).join(", "));
-  const world = dataset.geometry?.affine?.annotation_to_world;
-  if (world) {
-    const lines = lineAxes.map((axis) => finest.axes[axis].first + index[axis] * finest.axes[axis].step);
-    parts.push(`X ${number(world[0][0] * lines[0] + world[0][1] * lines[1] + world[0][2])}, Y ${number(world[1][0] * lines[0] + world[1][1] * lines[1] + world[1][2])}`);
+  /** Sliders of the axes that no plane shows. */
+  sliders() {
+    const { layer, view } = this;
+    const isHidden = (axis) => view.axes.includes(axis) || (axis === layer.channel && layer.kind !== "values" && layer.kind !== "labels") || layer.shape[axis] < 2;
+    this.others = layer.axes.filter((axis) => !isHidden(axis.number)).map((axis) => {
+      const slider = element("input", { type: "range", min: 0, max: axis.count - 1, value: view.index[axis.number], id: `other${axis.number}` });
+      slider.addEventListener("input", () => view.setIndex(axis.number, Number(slider.value)));
+      return { axis: axis.number, slider, text: element("output", { className: "position" }), name: axis.name };
+    });
+    return element("div", { className: "sliders" }, ...this.others.map(({ axis, slider, text, name }) =>
+      element("div", { className: "slicer" }, element("label", { for: `other${axis}`, textContent: name }), slider, text)));
   }
-  const found = viewer.cursorValue();
-  if (found) {
-    const { value, lod } = found;
-    const scaled = finest.scale !== null && typeof value === "number" && (finest.scale !== 1 || finest.offset)
-      ? `${number(value * finest.scale + (finest.offset ?? 0))} (stored ${value})` : String(value);
-    parts.push(`${lod ? `LOD ${lod}: ` : ""}${scaled}`);
+
+  overlayChoice() {
+    const { layer, view, entries } = this;
+    const others = entries.filter((entry) => (entry.name || entry.folder) !== layer.name && entry.shape?.length >= 2);
+    if (others.length === 0) return [];
+    const names = others.map((entry) => entry.name || entry.folder);
+    const [pair, select] = choice("overlay", "Over it", ["nothing", ...names], 0, (n) => this.setOverlay(n === 0 ? null : names[n - 1], view.overlay.opacity));
+    this.opacity = element("input", { type: "range", min: 0, max: 1, step: 0.05, value: view.overlay.opacity, "aria-label": "Opacity of what lies over it" });
+    this.opacity.addEventListener("input", () => view.set({ overlay: { ...view.overlay, opacity: Number(this.opacity.value) } }));
+    this.overlaySelect = select;
+    return [pair, this.opacity];
   }
-  return parts.filter(Boolean).join("  ·  ");
+
+  async setOverlay(name, opacity) {
+    const { view, layer } = this;
+    const entry = this.entries.find((one) => (one.name || one.folder) === name);
+    const over = entry ? await Layer.open(layer.dataset, entry) : null;
+    if (over && !fitsOver(over, layer, view.axes)) {
+      this.note = `${name} does not have the axes of ${layer.name}.`;
+      this.overlaySelect.value = "0";
+      return this.update();
+    }
+    const range = over?.finest.value_range ?? [0, 255];
+    const map = over?.kind === "labels" ? LABELS : "Viridis";
+    const style = () => ({ map, picked: view.picked, number: view.styleNumber, kind: over.kind, missing: over.missing, low: over.toStored(range[0]), high: over.toStored(range[1]) });
+    view.set({ overlay: { layer: over, opacity, style } });
+    if (this.overlaySelect) this.overlaySelect.value = String(1 + [...this.overlaySelect.options].slice(1).findIndex((option) => option.textContent === name));
+    if (this.opacity) this.opacity.value = String(opacity);
+    return undefined;
+  }
+
+  /** Switches, colours and ranges of the channels of a picture. */
+  channels() {
+    const { layer, view } = this;
+    return element("div", { className: "channels" }, ...layer.channels.map((channel) => {
+      const shown = element("input", { type: "checkbox", checked: channel.isShown, id: `channel${channel.number}` });
+      shown.addEventListener("change", () => { channel.isShown = shown.checked; view.set({ styleNumber: view.styleNumber + 1 }); });
+      const colour = element("input", { type: "color", value: channel.colour, "aria-label": `Colour of ${channel.name}` });
+      colour.addEventListener("input", () => { channel.colour = colour.value; view.set({ styleNumber: view.styleNumber + 1 }); });
+      channel.fields = [0, 1].map((n) => {
+        const field = element("input", { type: "number", step: "any", "aria-label": `${n ? "Brightest" : "Darkest"} value of ${channel.name}` });
+        field.addEventListener("change", () => {
+          const range = channel.fields.map((one) => Number(one.value));
+          if (range.every(Number.isFinite) && range[0] < range[1]) channel.range = range;
+          view.set({ styleNumber: view.styleNumber + 1 });
+        });
+        return field;
+      });
+      return element("div", { className: "channel" }, shown, element("label", { for: shown.id, textContent: channel.name }), colour, ...channel.fields);
+    }));
+  }
+
+  setRange(range) {
+    this.isRanged = true;
+    this.view.set({ range });
+    this.histogram.update({ range, map: this.view.map });
+  }
+
+  pick() {
+    const { view, layer, stage } = this;
+    const isLabels = layer.kind === "labels" || view.overlay.layer?.kind === "labels";
+    const index = isLabels && stage.indexHere();
+    const found = index && stage.samplesAt(index)?.find((one) => one?.layer.kind === "labels");
+    if (!found || found.error) return;
+    view.set({ picked: Number(found.value) === 0 || found.value === view.picked ? null : found.value });
+  }
+
+  showChanged() {
+    this.banner.hidden = false;
+    this.banner.replaceChildren("The file has changed since this page was opened. ", button("Show the new one", () => location.reload()));
+  }
+
+  /** After each drawing: what is cheap now, the rest when the view rests. */
+  update() {
+    const { view, stage, layer } = this;
+    for (const { axis, slider, text } of this.others) {
+      slider.value = view.index[axis];
+      text.textContent = `${layer.text(axis, view.index[axis], number)}${layer.axes[axis].first === null ? "" : ` [${view.index[axis]}]`}`;
+    }
+    for (const [made, isOn] of [[this.north, view.isNorthUp], [this.square, view.isSquare], [this.wiggle, view.isWiggle]]) made.setAttribute("aria-pressed", String(isOn));
+    this.updateReadout();
+    const level = layer.levels[stage.lod];
+    const waiting = this.isLost ? "The server does not answer. Waiting for it… " : stage.isComplete ? "" : `Reading ${stage.store.flying.size + stage.store.wanted.length} parts… `;
+    this.status.textContent = `${waiting}${this.note ?? ""} LOD ${stage.lod}: ${level.shape.join(" × ")}, ${layer.dtype}, ${level.codec}, ${bytes(level.size)}`.trim();
+    this.status.classList.toggle("problem", Boolean(this.isLost));
+    if (stage.isComplete && !this.isRanged) this.firstLook();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.rest(), REST);
+  }
+
+  /** The range and colours of what is seen first. */
+  firstLook() {
+    const { layer, view, stage } = this;
+    this.isRanged = true;
+    if (layer.kind === "channels") {
+      for (const channel of layer.channels.filter((one) => one.isShown)) {
+        channel.range ??= usualRange(collect([...stage.seen(channel)], layer).values);
+        channel.fields.forEach((field, n) => { field.value = number(Number(channel.range[n].toPrecision(7))); });
+      }
+      view.set({ styleNumber: view.styleNumber + 1 });
+      return;
+    }
+    const { values } = collect([...stage.seen()], layer);
+    const range = usualRange(values);
+    const isSigned = range[0] === -range[1];
+    const isBytes = layer.dtype === "uint8" && layer.scale === 1 && values.length > 0 && values.at(-1) > 1 && !layer.isSeismic;
+    if (layer.kind === "values" && isSigned && view.map === "Grey") view.map = "Seismic";
+    this.map.value = String(this.maps.indexOf(view.map));
+    this.setRange(isBytes ? [0, 255] : range);
+  }
+
+  rest() {
+    if (this.hasEnded) return;
+    const { view, stage, layer } = this;
+    if (stage.isComplete && layer.kind !== "channels" && layer.kind !== "rgb" && layer.kind !== "labels") {
+      const { values, missing } = collect([...stage.seen()], layer);
+      this.histogram.update({ values, missing, range: view.range ?? [0, 1], map: view.map });
+    }
+    this.profile.show(view.index);
+    const links = downloads(stage);
+    const key = links.map((link) => link.href ?? "").join();
+    if (key !== this.linksKey) this.downloads.replaceChildren(...links);
+    this.linksKey = key;
+    const list = snippets(stage);
+    const text = JSON.stringify(list);
+    if (text !== this.snippetsText) showSnippets(this.copies, list);
+    this.snippetsText = text;
+    this.remember(false);
+  }
+
+  /** Writes the view into the address: as a new entry of the history, or in place of the last. */
+  remember(isNew) {
+    const address = `#${this.view.encode()}`;
+    if (address === location.hash || this.hasEnded) return;
+    if (isNew) history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
+  }
+
+  updateReadout() {
+    const { stage, layer, view } = this;
+    const index = stage.indexHere();
+    const at = (axis) => view.index[axis] ?? null;
+    const isShown = (axis) => stage.planes.some((plane) => !plane.element.hidden && plane.across === axis);
+    this.survey?.update({
+      inline: isShown(layer.inline) ? at(layer.inline) : null, crossline: isShown(layer.crossline) ? at(layer.crossline) : null,
+      cursor: index && layer.inline >= 0 && layer.crossline >= 0 ? [index[layer.inline], index[layer.crossline]] : null,
+    });
+    if (!index) {
+      this.readout.textContent = "Outside";
+      return;
+    }
+    const isChannel = (axis) => axis === layer.channel && (layer.kind === "rgb" || layer.kind === "channels");
+    const parts = [`[${index.filter((_, axis) => !isChannel(axis)).join(", ")}]`];
+    parts.push(layer.axes.filter((axis) => axis.first !== null && !isChannel(axis.number)).map((axis) => `${axis.name} ${layer.text(axis.number, index[axis.number], (value) => number(Number(value.toPrecision(9))))}`).join(", "));
+    const world = layer.world(index);
+    if (world) parts.push(`X ${number(Number(world[0].toFixed(2)))}, Y ${number(Number(world[1].toFixed(2)))}`);
+    const plane = stage.hovered;
+    const reason = plane?.pointer ? plane.reasonAt(...plane.positionAt(...plane.pointer)) : null;
+    for (const found of stage.samplesAt(index) ?? []) if (found && !reason) parts.push(this.textOf(found));
+    if (reason) parts.push(`cannot be read: ${reason}`);
+    this.readout.textContent = parts.filter(Boolean).join("  ·  ");
+    this.value = (stage.samplesAt(index) ?? [])[0] ?? null;
+    if (stage.hovered?.canvas) stage.hovered.canvas.title = reason ?? "";
+  }
+
+  textOf({ value, error, lod, layer, name }) {
+    const where = `${name ? `${name} ` : ""}${lod ? `LOD ${lod}: ` : ""}`;
+    if (error) return `${where}cannot be read: ${error}`;
+    const shown = layer.toValue(value);
+    const text = Array.isArray(value) ? value.join(", ") : shown === value ? String(value) : `${number(shown)} (stored ${value})`;
+    return `${where}${text}${!Array.isArray(value) && Number(value) === layer.missing ? " (no value)" : ""}`;
+  }
 }
 
 /** A link to Neuroglancer, if the server knows one. */
-function viewerLink(layer, about) {
+function viewerLink(layer) {
   const viewer = document.body.dataset.neuroglancer;
   if (!viewer || !layer.zarr) return [];
   const source = `${new URL(layer.zarr, location.href).href}|zarr3:`;
-  const state = { layers: [{ type: about.isLabels ? "segmentation" : "image", source, name: layer.name, tab: "source" }] };
+  const state = { layers: [{ type: layer.kind === "labels" ? "segmentation" : "image", source, name: layer.name, tab: "source" }] };
   return [element("a", { className: "viewer", textContent: "Open in Neuroglancer", target: "_blank", rel: "noreferrer",
     href: `${viewer}#!${encodeURIComponent(JSON.stringify(state))}` })];
 }
@@ -236,7 +374,7 @@ function metadata(dataset) {
     add("Coordinate system", geometry.coordinate_system);
     add("Units", [geometry.units?.horizontal?.name, geometry.units?.vertical?.name].filter(Boolean).join(", "));
     for (const { annotation: lines, world } of geometry.corners ?? []) {
-      add("Corner", `inline ${lines[0]}, crossline ${lines[1]}${world ? `: X ${number(world[0])}, Y ${number(world[1])}` : ""}`);
+      add("Corner", `inline ${short(lines[0])}, crossline ${short(lines[1])}${world ? `: X ${number(world[0])}, Y ${number(world[1])}` : ""}`);
     }
   }
   const raw = element("pre", { tabIndex: 0 });

@@ -1,98 +1,202 @@
-// A folder: its datasets as cards with previews, and its folders.
+// The list of datasets: those of the folder and of all folders in it, with pictures, to be searched and sorted, and a map.
 
+import { bytes, choice, element, svg } from "./dom.js";
+import { layersOf } from "./layer.js";
 import { getJson } from "./samples.js";
 
-const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+/** Folders that are looked into, and datasets that are listed. */
+const MOST_FOLDERS = 2000;
+const MOST_DATASETS = 20000;
+/** Requests at a time. */
+const AT_ONCE = 4;
+/** Descriptions that are fetched for the map. */
+const MOST_ON_MAP = 300;
 
-export function bytes(count) {
-  let unit = 0;
-  while (count >= 1024 && unit < units.length - 1) {
-    count /= 1024;
-    unit++;
-  }
-  return `${count >= 100 || unit === 0 ? Math.round(count) : count.toFixed(1)} ${units[unit]}`;
-}
-
-/** The layers of a dataset with the folders that show them. */
-export async function layersOf(folder) {
-  const [dataset, listing] = await Promise.all([getJson(`${folder}dataset.json`), getJson(folder)]);
-  const folders = listing.entries.filter((entry) => entry.kind === "folder");
-  const isZarr = (entry) => entry.name.endsWith(".zarr");
-  const shown = dataset.layers.filter((layer) => !layer.reason);
-  const places = folders.filter((entry) => !isZarr(entry));
-  const layers = shown.slice(0, places.length).map((layer, n) => {
-    const zarr = folders.find((entry) => entry.name === `${places[n].name}.ome.zarr`);
-    return { ...layer, href: places[n].href, folder: places[n].name, zarr: zarr?.href ?? null };
-  });
-  return { dataset, layers };
-}
-
+const ORDERS = ["name", "size", "format"];
 const sizeOf = (dtype) => Number(dtype.replace(/^\D+/, "")) / 8;
 
-async function fill(card, href) {
-  const about = card.querySelector(".about");
-  try {
-    const { dataset, layers } = await layersOf(href);
-    const lines = layers.slice(0, 3).map((layer) => {
-      const samples = layer.shape.reduce((a, b) => a * b, 1);
-      const levels = layer.lods === 1 ? "1 level" : `${layer.lods} levels`;
-      return `${layer.folder}: ${layer.shape.join(" × ")}, ${layer.dtype}, ${bytes(samples * sizeOf(layer.dtype))}, ${levels}`;
-    });
-    if (layers.length > 3) lines.push(`and ${layers.length - 3} more layers`);
-    about.replaceChildren(...[dataset.format.toUpperCase(), ...lines].map((line, n) => {
-      const element = document.createElement(n === 0 ? "b" : "span");
-      element.textContent = line;
-      return element;
-    }));
-    if (layers[0]) {
-      const picture = card.querySelector("img");
-      picture.src = `${href}${layers[0].href}preview.png`;
-      picture.addEventListener("error", () => picture.remove());
-    }
-  } catch {
-    about.textContent = "This dataset cannot be opened: error.txt in it says why.";
-    card.classList.add("broken");
-    card.querySelector("img").remove();
-  }
-}
-
 export function showFolder(main, entriesElement) {
-  const entries = [...entriesElement.querySelectorAll("li")];
-  const datasets = entries.filter((entry) => entry.dataset.kind === "dataset");
-  if (datasets.length === 0) return;
-  const title = document.createElement("h1");
-  title.textContent = datasets.length === 1 ? "1 dataset" : `${datasets.length} datasets`;
-  const cards = document.createElement("ul");
-  cards.className = "cards";
-  const seen = new IntersectionObserver((changes) => {
-    for (const change of changes.filter((change) => change.isIntersecting)) {
-      seen.unobserve(change.target);
-      fill(change.target, change.target.dataset.href);
-    }
-  }, { rootMargin: "200px" });
-  for (const entry of datasets) {
-    const source = entry.querySelector("a");
-    const card = document.createElement("li");
-    card.dataset.href = source.getAttribute("href");
-    const link = document.createElement("a");
-    link.href = source.getAttribute("href");
-    link.className = "name";
-    link.textContent = source.textContent.replace(/\/$/, "");
-    const frame = document.createElement("div");
-    frame.className = "preview";
-    const picture = document.createElement("img");
-    picture.alt = "";
-    frame.append(picture);
-    const about = document.createElement("p");
-    about.className = "about";
-    about.textContent = "…";
-    card.append(frame, link, about);
-    cards.append(card);
-    seen.observe(card);
-    entry.remove();
+  const list = new List(main);
+  const here = [...entriesElement.querySelectorAll("li")];
+  const folders = [];
+  for (const entry of here) {
+    const href = entry.querySelector("a").getAttribute("href");
+    if (entry.dataset.kind === "dataset") list.add(href, entry.querySelector("a").textContent.replace(/\/$/, ""), "");
+    else if (href === ".volfs/") entry.dataset.kind = "server";
+    else if (entry.dataset.kind === "folder") folders.push([href, `${entry.querySelector("a").textContent}`]);
+    if (entry.dataset.kind === "dataset" || entry.dataset.kind === "server") entry.remove();
   }
-  main.append(title, cards);
   const more = document.getElementById("more");
   if (more) main.append(more.parentElement);
   entriesElement.hidden = entriesElement.querySelectorAll("li").length === 0;
+  list.show();
+  list.lookInto(folders);
+}
+
+class List {
+  constructor(main) {
+    Object.assign(this, { datasets: [], order: 0, text: "", waiting: [], running: 0 });
+    this.title = element("h1", { textContent: "" });
+    this.note = element("p", { className: "status", role: "status" });
+    this.search = element("input", { type: "search", placeholder: "Search", "aria-label": "Search names, formats and sizes" });
+    this.search.addEventListener("input", () => { this.text = this.search.value.toLowerCase(); this.describeAll(); this.filter(); });
+    const [pair] = choice("order", "Sort by", ORDERS, 0, (n) => { this.order = n; if (n > 0) this.describeAll(); this.show(); });
+    this.bar = element("p", { className: "bar", hidden: true }, this.search, pair);
+    this.map = svg("svg", { viewBox: "0 0 600 300", class: "survey-map", role: "group", "aria-label": "Map of the surveys", visibility: "hidden" });
+    this.mapPlace = element("details", { className: "map", hidden: true }, element("summary", { textContent: "Map" }), this.map);
+    this.mapPlace.open = true;
+    this.groups = element("div", { className: "groups" });
+    this.seen = new IntersectionObserver((changes) => {
+      for (const { isIntersecting, target } of changes) {
+        if (!isIntersecting) continue;
+        this.seen.unobserve(target);
+        this.request(this.datasets[Number(target.dataset.number)], true);
+      }
+    }, { rootMargin: "300px" });
+    main.append(this.title, this.bar, this.note, this.mapPlace, this.groups);
+  }
+
+  add(href, name, folder) {
+    if (this.datasets.length >= MOST_DATASETS) return;
+    const picture = element("img", { alt: "", loading: "lazy" });
+    const about = element("p", { className: "about", textContent: "…" });
+    const card = element("li", {}, element("div", { className: "preview" }, picture), element("a", { href, className: "name", textContent: name }), about);
+    card.dataset.number = String(this.datasets.length);
+    this.datasets.push({ href, name, folder, card, picture, about, number: this.datasets.length, known: null, text: `${folder}${name}`.toLowerCase() });
+    this.seen.observe(card);
+  }
+
+  /** Lists the datasets of folders and of those in them. */
+  async lookInto(folders) {
+    let looked = 0;
+    const waiting = [...folders];
+    while (waiting.length > 0 && looked < MOST_FOLDERS && this.datasets.length < MOST_DATASETS) {
+      const batch = waiting.splice(0, AT_ONCE);
+      looked += batch.length;
+      this.note.textContent = `Looking into folders: ${looked}…`;
+      const before = this.datasets.length;
+      for (const [href, shown, entries] of await Promise.all(batch.map(([href, shown]) => this.entriesOf(href).then((entries) => [href, shown, entries])))) {
+        for (const entry of entries) {
+          if (entry.kind === "dataset") this.add(href + entry.href, entry.name, shown);
+          else if (entry.kind === "folder") waiting.push([href + entry.href, `${shown}${entry.name}/`]);
+        }
+      }
+      if (this.datasets.length > before) this.show();
+    }
+    this.note.textContent = waiting.length > 0 ? "There are more folders: open one to see what is in it." : this.datasets.length === 0 ? "No dataset lies here or in the folders below." : "";
+    this.show();
+    for (const dataset of this.datasets.slice(0, MOST_ON_MAP)) this.request(dataset, false);
+  }
+
+  async entriesOf(href) {
+    try {
+      return (await getJson(href)).entries;
+    } catch {
+      // a folder that cannot be listed says so when it is opened
+      return [];
+    }
+  }
+
+  /** Arranges the cards by folder, in order. */
+  show() {
+    const count = this.datasets.length;
+    this.title.textContent = count === 0 ? "" : count === 1 ? "1 dataset" : `${count} datasets`;
+    this.bar.hidden = count < 2;
+    const value = [(one) => one.text, (one) => -(one.known?.bytes ?? 0), (one) => one.known?.format ?? "~"][this.order];
+    const sorted = [...this.datasets].sort((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      return x < y ? -1 : x > y ? 1 : a.number - b.number;
+    });
+    const groups = new Map();
+    for (const dataset of sorted) {
+      const folder = this.order === 0 ? dataset.folder : "";
+      if (!groups.has(folder)) groups.set(folder, []);
+      groups.get(folder).push(dataset.card);
+    }
+    this.groups.replaceChildren(...[...groups].map(([folder, cards]) => {
+      const list = element("ul", { className: "cards" }, ...cards);
+      const href = folder.split("/").map(encodeURIComponent).join("/").replaceAll("%25", "%2525");
+      return element("section", {}, folder === "" ? null : element("h2", {}, element("a", { href: encodeURI(folder) === folder ? folder : href, textContent: folder })), list);
+    }));
+    this.filter();
+  }
+
+  filter() {
+    for (const { card, text } of this.datasets) card.hidden = this.text !== "" && !text.includes(this.text);
+    for (const section of this.groups.children) section.hidden = !section.querySelector("li:not([hidden])");
+  }
+
+  describeAll() {
+    this.datasets.forEach((dataset) => this.request(dataset, false));
+  }
+
+  /** Has a dataset described: those that are seen before others. */
+  request(dataset, isSeen) {
+    if (dataset.isRequested && !(isSeen && !dataset.isStarted)) return;
+    dataset.isRequested = true;
+    if (isSeen) this.waiting.unshift(dataset);
+    else this.waiting.push(dataset);
+    this.run();
+  }
+
+  run() {
+    while (this.running < AT_ONCE && this.waiting.length > 0) {
+      const dataset = this.waiting.shift();
+      if (dataset.isStarted) continue;
+      dataset.isStarted = true;
+      this.running++;
+      this.describe(dataset).finally(() => {
+        this.running--;
+        this.run();
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => { this.drawMap(); if (this.order > 0) this.show(); else if (this.text) this.filter(); }, 300);
+      });
+    }
+  }
+
+  async describe(one) {
+    try {
+      const { dataset, layers } = await layersOf(one.href);
+      const lines = layers.slice(0, 3).map((layer) => {
+        const samples = layer.shape.reduce((a, b) => a * b, 1);
+        return `${layer.name || layer.folder}: ${layer.shape.join(" × ")}, ${layer.dtype}, ${bytes(samples * sizeOf(layer.dtype))}, ${layer.lods === 1 ? "1 level" : `${layer.lods} levels`}`;
+      });
+      if (layers.length > 3) lines.push(`and ${layers.length - 3} more layers`);
+      const total = layers.reduce((sum, layer) => sum + layer.shape.reduce((a, b) => a * b, 1) * sizeOf(layer.dtype), 0);
+      one.known = { format: dataset.format, bytes: total, corners: dataset.geometry?.corners ?? null };
+      one.text += ` ${dataset.format} ${lines.join(" ")}`.toLowerCase();
+      one.about.replaceChildren(element("b", { textContent: dataset.format.toUpperCase() }), ...lines.map((textContent) => element("span", { textContent })));
+      if (dataset.warnings?.length) one.about.append(element("span", { className: "problem", textContent: `⚠ ${dataset.warnings[0]}` }));
+      if (layers[0]) {
+        one.picture.addEventListener("error", () => one.picture.remove());
+        one.picture.src = `${one.href}${layers[0].href}preview.png`;
+      }
+    } catch (error) {
+      one.known = { format: "~", bytes: 0, corners: null };
+      one.about.textContent = `⚠ ${error.message}`;
+      one.card.classList.add("broken");
+      one.picture.remove();
+    }
+  }
+
+  /** Draws the outlines of surveys with world coordinates, as links. */
+  drawMap() {
+    const surveys = this.datasets.filter((one) => one.known?.corners?.every((corner) => corner.world && corner.world.some((value) => value !== 0)));
+    this.mapPlace.hidden = surveys.length === 0;
+    if (surveys.length === 0) return;
+    this.map.setAttribute("visibility", "visible");
+    const all = surveys.flatMap((one) => one.known.corners.map((corner) => corner.world));
+    const [xs, ys] = [all.map((p) => p[0]), all.map((p) => p[1])];
+    const [left, top] = [Math.min(...xs), Math.max(...ys)];
+    const scale = Math.min(560 / (Math.max(...xs) - left || 1), 260 / (top - Math.min(...ys) || 1));
+    this.map.replaceChildren(...surveys.map(({ known: { corners: [a, b, c, d] }, href, name }) => {
+      const points = [a, b, d, c].map(({ world: [x, y] }) => `${(20 + (x - left) * scale).toFixed(1)},${(20 + (top - y) * scale).toFixed(1)}`);
+      const link = svg("a", { href, "aria-label": name }, svg("polygon", { points: points.join(" ") }), svg("title", {}, name));
+      const [x, y] = points[0].split(",");
+      // however small the survey is
+      link.append(svg("circle", { cx: x, cy: y, r: 3 }));
+      link.append(svg("text", { x, y: Number(y) - 4 }, name));
+      return link;
+    }));
+  }
 }

@@ -1,21 +1,15 @@
 // Shows what the page is of: a dataset, or a folder with datasets.
 
 import { showDataset } from "./dataset.js";
+import { element } from "./dom.js";
 import { showFolder } from "./list.js";
 
 const main = document.getElementById("main");
-const entries = document.getElementById("entries");
-
-function fail(error) {
-  const note = document.createElement("p");
-  note.className = "problem";
-  note.setAttribute("role", "alert");
-  note.textContent = `This cannot be shown: ${error.message}`;
-  main.append(note);
-}
 
 if (document.body.dataset.kind === "dataset") {
-  showDataset(main).catch(fail);
+  showDataset(main).catch((error) => {
+    main.append(element("p", { className: "problem", role: "alert", textContent: `This cannot be shown: ${error.message}` }));
+  });
 } else {
-  showFolder(main, entries);
+  showFolder(main, document.getElementById("entries"));
 }

@@ -1,15 +1,12 @@
-// A map of a survey: its outline in world coordinates, the line that is shown, and the cursor.
+// A map of a survey: its outline in world coordinates, the lines that are shown, and the pointer.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { svg as makeSvg } from "./dom.js";
+
 const WIDTH = 240;
 const HEIGHT = 180;
 const MARGIN = 14;
 
-function add(parent, name, attributes) {
-  const element = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
-}
+const add = (parent, name, attributes) => parent.appendChild(makeSvg(name, attributes));
 
 /** Returns a map, or null if the dataset is no survey. `update(indices)` moves the cursor and the lines. */
 export function outline(geometry) {
@@ -31,11 +28,8 @@ export function outline(geometry) {
   const tall = (Math.max(...ys) - bottom) * scale;
   const shown = ([x, y]) => [
     (WIDTH - wide) / 2 + (x - left) * scale, (HEIGHT + tall) / 2 - (y - bottom) * scale].map((v) => v.toFixed(1));
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-  svg.setAttribute("role", "img");
-  svg.setAttribute("class", "outline");
-  svg.setAttribute("aria-label", `Outline of the survey in ${hasWorld ? "world coordinates" : "line numbers"}`);
+  const svg = makeSvg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "outline",
+    "aria-label": `Outline of the survey in ${hasWorld ? "world coordinates" : "line numbers"}` });
   add(svg, "polygon", { points: ring.map((p) => shown(p).join(",")).join(" "), class: "survey" });
   const [x0, y0] = shown(first);
   add(svg, "circle", { cx: x0, cy: y0, r: 3, class: "origin" });

@@ -1,4 +1,4 @@
-// Reads boxes of samples from the server, and keeps those that were read last.
+// Reads boxes of samples from the server, keeps those that were read last, and stops reading what is no longer wanted.
 
 const TYPES = {
   int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array, int32: Int32Array, uint32: Uint32Array,
@@ -11,9 +11,11 @@ const SHOWN = {
   complex128: (bytes) => magnitudes(new Float64Array(bytes)),
 };
 /** Bytes of samples that are kept. */
-const KEPT_BYTES = 128 << 20;
+const KEPT_BYTES = 96 << 20;
 /** Requests in flight; browsers open no more connections to one server. */
 const IN_FLIGHT = 6;
+/** Milliseconds after which a server that did not answer is asked again. */
+const RETRY_AFTER = 1000;
 
 export async function getJson(url) {
   const answer = await fetch(url, { headers: { Accept: "application/json" } });
@@ -21,14 +23,23 @@ export async function getJson(url) {
   return answer.json();
 }
 
-/** Boxes of samples by name: asked for in an order that may change until they are fetched. */
+/** The samples of an answer, in an array of their type. */
+export const samplesOf = (bytes, dtype) => SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
+
+/**
+ * Boxes of samples by address: asked for in an order that may change until they are fetched. Those of all planes share
+ * one store. Calls back when samples arrive, when the dataset has another version, and when the server is lost or back.
+ */
 export class SampleStore {
-  constructor(onArrival) {
-    this.onArrival = onArrival;
+  constructor({ arrived, changed, lost }) {
+    Object.assign(this, { arrived, changed, lost });
     this.kept = new Map();
     this.bytes = 0;
     this.flying = new Map();
     this.wanted = [];
+    this.version = new Map();
+    this.isLost = false;
+    this.isStopped = false;
   }
 
   get(key) {
@@ -40,47 +51,70 @@ export class SampleStore {
     return samples;
   }
 
-  /** Replaces what is wanted: {key, url, dtype}, the most urgent first. What is in flight goes on. */
+  /** Replaces what is wanted: {key, url, dtype, folder}, the most urgent first. What else is in flight is given up. */
   want(list) {
+    const keys = new Set(list.map((item) => item.key));
+    for (const [key, { controller }] of this.flying) if (!keys.has(key)) controller.abort();
     this.wanted = list.filter((item) => !this.kept.has(item.key) && !this.flying.has(item.key));
     this.pump();
   }
 
-  get isIdle() {
-    return this.flying.size === 0 && this.wanted.length === 0;
-  }
-
   pump() {
-    while (this.flying.size < IN_FLIGHT && this.wanted.length > 0) {
+    while (!this.isLost && !this.isStopped && this.flying.size < IN_FLIGHT && this.wanted.length > 0) {
       const item = this.wanted.shift();
-      this.flying.set(item.key, item);
-      this.fetch(item).then(
-        (samples) => this.arrived(item, samples, null),
-        (error) => this.arrived(item, null, error),
+      const controller = new AbortController();
+      this.flying.set(item.key, { item, controller });
+      this.fetch(item, controller.signal).then(
+        (samples) => this.end(item, samples, null),
+        (error) => this.end(item, null, error),
       );
     }
   }
 
-  async fetch({ url, dtype }) {
-    const answer = await fetch(url);
-    if (!answer.ok) throw new Error((await answer.text()).trim());
-    const bytes = await answer.arrayBuffer();
-    return SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
+  async fetch({ url, dtype, folder }, signal) {
+    const answer = await fetch(url, { signal });
+    const version = answer.headers.get("volfs-version");
+    const known = this.version.get(folder);
+    if (version && known && version !== known) {
+      this.isStopped = true;
+      this.changed();
+      throw new DOMException("the source has changed", "AbortError");
+    }
+    if (version) this.version.set(folder, version);
+    if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
+    return samplesOf(await answer.arrayBuffer(), dtype);
   }
 
-  arrived(item, samples, error) {
+  end(item, samples, error) {
     this.flying.delete(item.key);
-    // a brick that cannot be read is asked for again only after others have been
-    const entry = error ? { error: error.message, byteLength: 1 << 16 } : samples;
-    this.kept.set(item.key, entry);
+    // a request that is no longer wanted, or that never reached the server, says nothing about the samples
+    if (error?.name === "TypeError") this.wait();
+    else if (error?.name !== "AbortError") this.keep(item.key, error ? { error: error.message, byteLength: 1 << 16 } : samples);
+    this.pump();
+    this.arrived();
+  }
+
+  keep(key, entry) {
+    this.kept.set(key, entry);
     this.bytes += entry.byteLength;
-    for (const [key, old] of this.kept) {
+    for (const [other, old] of this.kept) {
       if (this.bytes <= KEPT_BYTES) break;
-      this.kept.delete(key);
+      this.kept.delete(other);
       this.bytes -= old.byteLength;
     }
-    this.pump();
-    this.onArrival(item.key);
+  }
+
+  /** Waits until the server answers again. */
+  async wait() {
+    if (this.isLost) return;
+    this.isLost = true;
+    this.lost(true);
+    const answers = () => fetch(".", { method: "HEAD", cache: "no-store" }).then((answer) => answer.status < 502, () => false);
+    do await new Promise((done) => setTimeout(done, RETRY_AFTER)); while (!(await answers()));
+    this.isLost = false;
+    // another server numbers its versions anew
+    this.version.clear();
+    this.lost(false);
   }
 }
 
@@ -92,19 +126,3 @@ function half(bits) {
 }
 
 const magnitudes = (parts) => new parts.constructor(parts.length / 2).map((_, n) => Math.hypot(parts[2 * n], parts[2 * n + 1]));
-
-/** The position of a sample along an axis of one level, as an index of level 0. */
-export function toFinest(level, finest, axis, index) {
-  const [a, b] = [level.axes[axis], finest.axes[axis]];
-  if (a.first === null || b.first === null || !b.step) return ((index + 0.5) * b.count) / a.count - 0.5;
-  return (a.first + index * a.step - b.first) / b.step;
-}
-
-/** The index in a level (not rounded) of a position in level 0. */
-export function fromFinest(level, finest, axis, position) {
-  const [a, b] = [level.axes[axis], finest.axes[axis]];
-  if (a.first === null || b.first === null || !a.step) return ((position + 0.5) * a.count) / b.count - 0.5;
-  return (b.first + position * b.step - a.first) / a.step;
-}
-
-export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
