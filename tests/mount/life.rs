@@ -106,7 +106,8 @@ fn a_daemon_that_ends_after_its_mount_takes_no_other_mount_away() {
         // it gets the device number of the first, unless another test is faster
         let second = Mount::of(&source).unwrap();
         signal(first.pid(), ending).unwrap();
-        signal(first.pid(), Signal::SIGCONT).unwrap();
+        // a daemon that was killed may be gone already
+        let _ = signal(first.pid(), Signal::SIGCONT);
         first.wait_for_end();
         assert!(second.data("v3_int8.zgy", "lod0.raw").exists(), "{ending}");
         second.unmount();

@@ -65,6 +65,7 @@ class LayerPage {
     this.view = new View(layer);
     const wanted = this.view.decode(address);
     this.isRanged = this.view.range !== null;
+    this.isColoured = new URLSearchParams(address).has("colours");
     this.survey = outline(layer.dataset.geometry);
     this.profile = new Profile(layer);
     this.histogram = new Histogram(layer, (range) => this.setRange(range));
@@ -283,7 +284,7 @@ class LayerPage {
     const range = usualRange(values);
     const isSigned = range[0] === -range[1];
     const isBytes = layer.dtype === "uint8" && layer.scale === 1 && values.length > 0 && values.at(-1) > 1 && !layer.isSeismic;
-    if (layer.kind === "values" && isSigned && view.map === "Grey") view.map = "Seismic";
+    if (layer.kind === "values" && isSigned && !this.isColoured) view.map = "Seismic";
     this.map.value = String(this.maps.indexOf(view.map));
     this.setRange(isBytes ? [0, 255] : range);
   }
@@ -336,7 +337,7 @@ class LayerPage {
     const plane = stage.hovered;
     const reason = plane?.pointer ? plane.reasonAt(...plane.positionAt(...plane.pointer)) : null;
     for (const found of stage.samplesAt(index) ?? []) if (found && !reason) parts.push(this.textOf(found));
-    if (reason) parts.push(`cannot be read: ${reason}`);
+    if (reason) parts.push(reason);
     this.readout.textContent = parts.filter(Boolean).join("  ·  ");
     this.value = (stage.samplesAt(index) ?? [])[0] ?? null;
     if (stage.hovered?.canvas) stage.hovered.canvas.title = reason ?? "";
@@ -344,7 +345,7 @@ class LayerPage {
 
   textOf({ value, error, lod, layer, name }) {
     const where = `${name ? `${name} ` : ""}${lod ? `LOD ${lod}: ` : ""}`;
-    if (error) return `${where}cannot be read: ${error}`;
+    if (error) return `${where}${error}`;
     const shown = layer.toValue(value);
     const text = Array.isArray(value) ? value.join(", ") : shown === value ? String(value) : `${number(shown)} (stored ${value})`;
     return `${where}${text}${!Array.isArray(value) && Number(value) === layer.missing ? " (no value)" : ""}`;
