@@ -20,7 +20,7 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 20] = [
+const FILES: [(&str, &str); 21] = [
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
     ("dom.js", include_str!("page/dom.js")),
@@ -36,6 +36,7 @@ const FILES: [(&str, &str); 20] = [
     ("plane.js", include_str!("page/plane.js")),
     ("profile.js", include_str!("page/profile.js")),
     ("samples.js", include_str!("page/samples.js")),
+    ("section.js", include_str!("page/section.js")),
     ("slices.js", include_str!("page/slices.js")),
     ("stage.js", include_str!("page/stage.js")),
     ("trace_header.js", include_str!("page/trace_header.js")),

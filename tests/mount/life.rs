@@ -102,7 +102,8 @@ fn a_daemon_that_ends_after_its_mount_takes_no_other_mount_away() {
             return skip("only root unmounts without asking the daemon");
         }
         signal(first.pid(), Signal::SIGSTOP).unwrap();
-        nix::mount::umount(first.point()).unwrap();
+        // the process that reads ahead may be looking at the mount
+        wait_until("the mount is not busy", || nix::mount::umount(first.point()).is_ok());
         // it gets the device number of the first, unless another test is faster
         let second = Mount::of(&source).unwrap();
         signal(first.pid(), ending).unwrap();

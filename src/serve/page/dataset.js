@@ -8,6 +8,7 @@ import { Histogram, collect, usualRange } from "./histogram.js";
 import { Layer, layersOf } from "./layer.js";
 import { outline } from "./outline.js";
 import { Profile } from "./profile.js";
+import { Section } from "./section.js";
 import { Stage, fitsOver } from "./stage.js";
 import { showHeaders } from "./trace_header.js";
 import { View } from "./view.js";
@@ -68,11 +69,12 @@ class LayerPage {
     this.isColoured = new URLSearchParams(address).has("colours");
     this.survey = outline(layer.dataset.geometry);
     this.profile = new Profile(layer);
+    this.section = new Section(this.view);
     this.histogram = new Histogram(layer, (range) => this.setRange(range));
     this.stage = new Stage(this.view, {
       drawn: () => this.update(),
       hover: () => this.updateReadout(),
-      pick: (plane, column, row) => this.pick(),
+      pick: (...where) => this.pick(...where),
       jump: () => this.remember(true),
       changed: () => this.showChanged(),
       lost: (isLost) => { this.isLost = isLost; },
@@ -106,10 +108,17 @@ class LayerPage {
     this.north = toggle("North up", view.isNorthUp, (isNorthUp) => view.set({ isNorthUp }));
     this.square = toggle("Square samples", view.isSquare, (isSquare) => { view.set({ isSquare }); stage.fit(); });
     this.wiggle = toggle("Wiggles", view.isWiggle, (isWiggle) => view.set({ isWiggle }));
+    // clicks on a time slice are points of a line
+    this.hasSections = layer.inline >= 0 && layer.crossline >= 0 && view.axes.includes(layer.vertical) && view.axes.includes(layer.inline) && view.axes.includes(layer.crossline);
+    this.drawing = toggle("Draw a section", false, (isOn) => {
+      this.drawing.setAttribute("aria-pressed", String(isOn));
+      this.note = isOn ? "Click on the time slice, point by point." : "";
+      if (isOn) view.set({ line: [] });
+    });
     const tools = [layer.kind === "rgb" || layer.kind === "channels" ? null : mapPair,
       button("Show all (0)", () => { stage.fit(); }), this.square,
       layer.vertical >= 0 && layer.worldSteps() ? this.north : null,
-      layer.vertical >= 0 ? this.wiggle : null, ...this.exaggeration(), ...this.axesChoice(), ...this.overlayChoice(),
+      layer.vertical >= 0 ? this.wiggle : null, this.hasSections ? this.drawing : null, ...this.exaggeration(), ...this.axesChoice(), ...this.overlayChoice(),
       button("Keys (?)", () => this.dialog.showModal()), ...viewerLink(layer)];
     const [axisPair] = choice("profile-axis", "Along", layer.axes.map((axis) => axis.name), this.profile.axis, (n) => { this.profile.axis = n; this.profile.show(view.index); });
     const hasCorner = stage.planes.length === 3;
@@ -123,7 +132,7 @@ class LayerPage {
       ...(hasCorner ? [] : beside),
       element("h2", { textContent: "Files of what is seen" }), this.downloads);
     this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.sliders(),
-      element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.readout, this.status), aside),
+      element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.readout, this.status, this.section.element), aside),
       element("h2", { textContent: "Copy" }), this.copies, this.dialog);
     this.onKey = (event) => {
       const isTyping = event.target.matches?.("input, select, textarea, button, [role=slider], code, pre, summary") || this.dialog.open;
@@ -236,8 +245,15 @@ class LayerPage {
     this.histogram.update({ range, map: this.view.map });
   }
 
-  pick() {
+  /** A click: a point of a section's line, or a label. */
+  pick(plane, column, row) {
     const { view, layer, stage } = this;
+    if (this.drawing.getAttribute("aria-pressed") === "true" && plane.across === layer.vertical) {
+      const point = plane.column === layer.inline ? [column, row] : [row, column];
+      const isInside = point.every((at, n) => at >= 0 && at < layer.shape[n === 0 ? layer.inline : layer.crossline]);
+      if (isInside) view.set({ line: [...view.line, point] });
+      return;
+    }
     const isLabels = layer.kind === "labels" || view.overlay.layer?.kind === "labels";
     const index = isLabels && stage.indexHere();
     const found = index && stage.samplesAt(index)?.find((one) => one?.layer.kind === "labels");
@@ -297,6 +313,7 @@ class LayerPage {
       this.histogram.update({ values, missing, range: view.range ?? [0, 1], map: view.map });
     }
     this.profile.show(view.index);
+    this.section.update();
     const links = downloads(stage);
     const key = links.map((link) => link.href ?? "").join();
     if (key !== this.linksKey) this.downloads.replaceChildren(...links);

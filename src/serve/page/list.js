@@ -9,6 +9,8 @@ const MOST_FOLDERS = 2000;
 const MOST_DATASETS = 20000;
 /** Requests at a time. */
 const AT_ONCE = 4;
+/** Datasets that are shown at first, and as many more each time that the end of the list is seen. */
+const SHOWN = 200;
 /** Descriptions that are fetched for the map. */
 const MOST_ON_MAP = 300;
 
@@ -26,8 +28,12 @@ export function showFolder(main, entriesElement) {
     else if (entry.dataset.kind === "folder") folders.push([href, `${entry.querySelector("a").textContent}`]);
     if (entry.dataset.kind === "dataset" || entry.dataset.kind === "server") entry.remove();
   }
+  // the page has the first entries
   const more = document.getElementById("more");
-  if (more) main.append(more.parentElement);
+  if (more) {
+    more.parentElement.remove();
+    list.complete(here.length);
+  }
   entriesElement.hidden = entriesElement.querySelectorAll("li").length === 0;
   list.show();
   list.lookInto(folders);
@@ -35,12 +41,12 @@ export function showFolder(main, entriesElement) {
 
 class List {
   constructor(main) {
-    Object.assign(this, { datasets: [], order: 0, text: "", waiting: [], running: 0 });
+    Object.assign(this, { datasets: [], hrefs: new Map(), order: 0, text: "", waiting: [], running: 0, limit: SHOWN });
     this.title = element("h1", { textContent: "" });
     this.note = element("p", { className: "status", role: "status" });
     this.search = element("input", { type: "search", placeholder: "Search", "aria-label": "Search names, formats and sizes" });
-    this.search.addEventListener("input", () => { this.text = this.search.value.toLowerCase(); this.describeAll(); this.filter(); });
-    const [pair] = choice("order", "Sort by", ORDERS, 0, (n) => { this.order = n; if (n > 0) this.describeAll(); this.show(); });
+    this.search.addEventListener("input", () => { this.text = this.search.value.toLowerCase(); this.limit = SHOWN; this.show(); });
+    const [pair] = choice("order", "Sort by", ORDERS, 0, (n) => { this.order = n; this.limit = SHOWN; if (n > 0) this.describeAll(); this.show(); });
     this.bar = element("p", { className: "bar", hidden: true }, this.search, pair);
     this.map = svg("svg", { viewBox: "0 0 600 300", class: "survey-map", role: "group", "aria-label": "Map of the surveys", visibility: "hidden" });
     this.mapPlace = element("details", { className: "map", hidden: true }, element("summary", { textContent: "Map" }), this.map);
@@ -53,17 +59,36 @@ class List {
         this.request(this.datasets[Number(target.dataset.number)], true);
       }
     }, { rootMargin: "300px" });
-    main.append(this.title, this.bar, this.note, this.mapPlace, this.groups);
+    this.end = element("p", { className: "status" });
+    new IntersectionObserver(([change]) => {
+      if (!change.isIntersecting || this.end.textContent === "") return;
+      this.limit += SHOWN;
+      this.show();
+    }, { rootMargin: "600px" }).observe(this.end);
+    main.append(this.title, this.bar, this.note, this.mapPlace, this.groups, this.end);
   }
 
   add(href, name, folder) {
     if (this.datasets.length >= MOST_DATASETS) return;
-    const picture = element("img", { alt: "", loading: "lazy" });
-    const about = element("p", { className: "about", textContent: "…" });
-    const card = element("li", {}, element("div", { className: "preview" }, picture), element("a", { href, className: "name", textContent: name }), about);
-    card.dataset.number = String(this.datasets.length);
-    this.datasets.push({ href, name, folder, card, picture, about, number: this.datasets.length, known: null, text: `${folder}${name}`.toLowerCase() });
-    this.seen.observe(card);
+    this.datasets.push({ href, name, folder, number: this.datasets.length, known: null, text: `${folder}${name}`.toLowerCase() });
+  }
+
+  /** The card of a dataset, which is made when it is shown first. */
+  cardOf(dataset) {
+    if (dataset.card) return dataset.card;
+    dataset.card = element("li", {}, element("div", { className: "preview" }), element("a", { href: dataset.href, className: "name", textContent: dataset.name }), element("p", { className: "about", textContent: "…" }));
+    dataset.card.dataset.number = String(dataset.number);
+    this.seen.observe(dataset.card);
+    if (dataset.known) this.fill(dataset);
+    return dataset.card;
+  }
+
+  /** Lists the datasets of this folder that are not on the page. */
+  async complete(known) {
+    const entries = await this.entriesOf("./");
+    for (const { kind, href, name } of entries.slice(known)) if (kind === "dataset") this.add(href, name, "");
+    this.show();
+    await this.lookInto(entries.slice(known).filter(({ kind }) => kind === "folder").map(({ href, name }) => [href, `${name}/`]));
   }
 
   /** Lists the datasets of folders and of those in them. */
@@ -75,6 +100,7 @@ class List {
       looked += batch.length;
       this.note.textContent = `Looking into folders: ${looked}…`;
       const before = this.datasets.length;
+      for (const [href, shown] of batch) this.hrefs.set(shown, href);
       for (const [href, shown, entries] of await Promise.all(batch.map(([href, shown]) => this.entriesOf(href).then((entries) => [href, shown, entries])))) {
         for (const entry of entries) {
           if (entry.kind === "dataset") this.add(href + entry.href, entry.name, shown);
@@ -107,23 +133,16 @@ class List {
       const [x, y] = [value(a), value(b)];
       return x < y ? -1 : x > y ? 1 : a.number - b.number;
     });
+    const found = sorted.filter((one) => this.text === "" || one.text.includes(this.text));
     const groups = new Map();
-    for (const dataset of sorted) {
+    for (const dataset of found.slice(0, this.limit)) {
       const folder = this.order === 0 ? dataset.folder : "";
       if (!groups.has(folder)) groups.set(folder, []);
-      groups.get(folder).push(dataset.card);
+      groups.get(folder).push(this.cardOf(dataset));
     }
-    this.groups.replaceChildren(...[...groups].map(([folder, cards]) => {
-      const list = element("ul", { className: "cards" }, ...cards);
-      const href = folder.split("/").map(encodeURIComponent).join("/").replaceAll("%25", "%2525");
-      return element("section", {}, folder === "" ? null : element("h2", {}, element("a", { href: encodeURI(folder) === folder ? folder : href, textContent: folder })), list);
-    }));
-    this.filter();
-  }
-
-  filter() {
-    for (const { card, text } of this.datasets) card.hidden = this.text !== "" && !text.includes(this.text);
-    for (const section of this.groups.children) section.hidden = !section.querySelector("li:not([hidden])");
+    this.end.textContent = found.length > this.limit ? `${found.length - this.limit} more…` : this.text && found.length === 0 ? "Nothing has this name." : "";
+    this.groups.replaceChildren(...[...groups].map(([folder, cards]) => element("section", {},
+      folder === "" ? null : element("h2", {}, element("a", { href: this.hrefs.get(folder), textContent: folder })), element("ul", { className: "cards" }, ...cards))));
   }
 
   describeAll() {
@@ -149,7 +168,7 @@ class List {
         this.running--;
         this.run();
         clearTimeout(this.timer);
-        this.timer = setTimeout(() => { this.drawMap(); if (this.order > 0) this.show(); else if (this.text) this.filter(); }, 300);
+        this.timer = setTimeout(() => { this.drawMap(); if (this.order > 0) this.show(); }, 300);
       });
     }
   }
@@ -163,19 +182,31 @@ class List {
       });
       if (layers.length > 3) lines.push(`and ${layers.length - 3} more layers`);
       const total = layers.reduce((sum, layer) => sum + layer.shape.reduce((a, b) => a * b, 1) * sizeOf(layer.dtype), 0);
-      one.known = { format: dataset.format, bytes: total, corners: dataset.geometry?.corners ?? null };
+      const warning = dataset.warnings?.[0];
+      const shown = layers.find((layer) => layer.shape.filter((count) => count > 1).length >= 2);
+      one.known = { format: dataset.format, bytes: total, corners: dataset.geometry?.corners ?? null, lines, warning, preview: shown && `${one.href}${shown.href}preview.png` };
       one.text += ` ${dataset.format} ${lines.join(" ")}`.toLowerCase();
-      one.about.replaceChildren(element("b", { textContent: dataset.format.toUpperCase() }), ...lines.map((textContent) => element("span", { textContent })));
-      if (dataset.warnings?.length) one.about.append(element("span", { className: "problem", textContent: `⚠ ${dataset.warnings[0]}` }));
-      if (layers[0]) {
-        one.picture.addEventListener("error", () => one.picture.remove());
-        one.picture.src = `${one.href}${layers[0].href}preview.png`;
-      }
     } catch (error) {
-      one.known = { format: "~", bytes: 0, corners: null };
-      one.about.textContent = `⚠ ${error.message}`;
-      one.card.classList.add("broken");
-      one.picture.remove();
+      one.known = { format: "~", bytes: 0, corners: null, lines: [], error: error.message };
+    }
+    if (one.card) this.fill(one);
+  }
+
+  /** Fills the card of a dataset with what is known of it. */
+  fill({ card, known }) {
+    const about = card.querySelector(".about");
+    card.classList.toggle("broken", Boolean(known.error));
+    if (known.error) {
+      about.textContent = `⚠ ${known.error}`;
+      return;
+    }
+    about.replaceChildren(element("b", { textContent: known.format.toUpperCase() }), ...known.lines.map((textContent) => element("span", { textContent })));
+    if (known.warning) about.append(element("span", { className: "problem", textContent: `⚠ ${known.warning}` }));
+    if (known.preview) {
+      const picture = element("img", { alt: "", loading: "lazy" });
+      picture.addEventListener("error", () => picture.remove());
+      picture.src = known.preview;
+      card.querySelector(".preview").replaceChildren(picture);
     }
   }
 

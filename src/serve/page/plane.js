@@ -161,6 +161,7 @@ export class Plane {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (view.isWiggle && this.row === this.layer.vertical && !this.isTurned) drawWiggles(context, this, this.pictures()[0]);
     if (view.hasCrosshair && this.across !== null) this.drawCrosshair(context);
+    if (view.line.length > 0 && this.across === this.layer.vertical) this.drawLine(context);
     this.drawTicks();
     this.drawBar();
     this.updateCaption();
@@ -231,6 +232,19 @@ export class Plane {
         context.lineTo(...to);
       }
       context.stroke();
+    }
+  }
+
+  /** The line of a section. */
+  drawLine(context) {
+    const points = this.view.line.map(([i, j]) => this.pointAt(this.column === this.layer.inline ? i : j, this.row === this.layer.inline ? i : j));
+    for (const [colour, width] of [["#000", 4], ["#4cff8f", 2]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.beginPath();
+      points.forEach(([x, y], n) => (n ? context.lineTo(x, y) : context.moveTo(x, y)));
+      context.stroke();
+      points.forEach(([x, y]) => context.strokeRect(x - 2, y - 2, 4, 4));
     }
   }
 

@@ -29,6 +29,8 @@ export class View {
     this.picked = null;
     this.overlay = { layer: null, opacity: 0.5 };
     Object.assign(this, { maximized: null, isSquare: false, isNorthUp: false, isWiggle: false, exaggeration: 1 });
+    // points (inline, crossline) of a line on time slices
+    this.line = [];
     Object.assign(this, { hasCrosshair: true, hasScaleBar: true, styleNumber: 0 });
     this.showAxes(layer.usualPlanes());
   }
@@ -128,6 +130,7 @@ export class View {
     if (this.maximized !== null) parts.set("plane", String(this.maximized));
     if (this.overlay.layer) parts.set("over", `${this.overlay.layer.name},${this.overlay.opacity}`);
     if (this.exaggeration !== 1) parts.set("vertical", String(this.exaggeration));
+    if (this.line.length > 1) parts.set("line", this.line.flat().join(","));
     if (this.picked !== null) parts.set("label", String(this.picked));
     for (const [name, isOn] of [["north", this.isNorthUp], ["square", this.isSquare], ["wiggle", this.isWiggle]]) if (isOn) parts.set(name, "1");
     return parts.toString();
@@ -160,6 +163,10 @@ export class View {
     this.exaggeration = clamp(Number(parts.get("vertical")) || 1, 0.1, 100);
     this.isNorthUp = parts.get("north") === "1";
     this.isWiggle = parts.get("wiggle") === "1";
+    const line = (parts.get("line") ?? "").split(",").map(Number);
+    const [lines, crosslines] = [this.layer.shape[this.layer.inline], this.layer.shape[this.layer.crossline]];
+    this.line = parts.has("line") && line.every(Number.isFinite) && line.length % 2 === 0 && line.length <= 200 && lines && crosslines
+      ? Array.from({ length: line.length / 2 }, (_, n) => [clamp(line[2 * n], 0, lines - 1), clamp(line[2 * n + 1], 0, crosslines - 1)]) : [];
     const label = parts.get("label");
     this.picked = label && /^-?\d{1,20}$/.test(label) ? (/int64/.test(this.layer.dtype) ? BigInt(label) : Number(label)) : null;
     this.styleNumber++;
