@@ -170,7 +170,11 @@ pub(super) fn not_found(above: &[OsString], up: &str) -> String {
 
 fn document(root: &str, title: &str, has_script: bool, body: &str) -> String {
     let assets = format!("{root}{}/{ASSETS}", segment(DOT_VOLFS.as_ref()));
-    let script = format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
+    // all at once, not one after the other as they import each other
+    let modules = FILES.iter().filter(|(name, _)| name.ends_with(".js"));
+    let script: String =
+        modules.map(|(name, _)| format!("<link rel=\"modulepreload\" href=\"{assets}/{name}\">\n")).collect();
+    let script = script + &format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
     let script = if has_script { &script } else { "" };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
