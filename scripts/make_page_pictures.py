@@ -3,15 +3,17 @@
 
     python3 scripts/make_page_pictures.py VOLFS docs/pictures
 
-Needs playwright for Python, and Chromium: that of the environment variable CHROMIUM, or of the system.
+Needs playwright and Pillow for Python, and Chromium: that of the environment variable CHROMIUM, or of the system.
 """
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 SOURCE = Path(__file__).parent.parent / "tests/data/demo"
@@ -35,7 +37,8 @@ def main(volfs: str, folder: str) -> None:
                 page.goto(address + path)
                 # until pictures, profile and histogram have followed
                 page.wait_for_timeout(2500)
-                page.screenshot(path=Path(folder) / f"{name}.png")
+                picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+                picture.quantize(128, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)
                 page.close()
         server.terminate()
 

@@ -50,7 +50,6 @@ class List {
     this.bar = element("p", { className: "bar", hidden: true }, this.search, pair);
     this.map = svg("svg", { viewBox: "0 0 600 300", class: "survey-map", role: "group", "aria-label": "Map of the surveys", visibility: "hidden" });
     this.mapPlace = element("details", { className: "map", hidden: true }, element("summary", { textContent: "Map" }), this.map);
-    this.mapPlace.open = true;
     this.groups = element("div", { className: "groups" });
     this.seen = new IntersectionObserver((changes) => {
       for (const { isIntersecting, target } of changes) {
@@ -213,13 +212,15 @@ class List {
   /** Draws the outlines of surveys with world coordinates, as links. */
   drawMap() {
     const surveys = this.datasets.filter((one) => one.known?.corners?.every((corner) => corner.world && corner.world.some((value) => value !== 0)));
-    this.mapPlace.hidden = surveys.length === 0;
     if (surveys.length === 0) return;
     this.map.setAttribute("visibility", "visible");
     const all = surveys.flatMap((one) => one.known.corners.map((corner) => corner.world));
     const [xs, ys] = [all.map((p) => p[0]), all.map((p) => p[1])];
     const [left, top] = [Math.min(...xs), Math.max(...ys)];
     const scale = Math.min(560 / (Math.max(...xs) - left || 1), 260 / (top - Math.min(...ys) || 1));
+    // closed at first where the surveys are dots on it
+    if (this.mapPlace.hidden) this.mapPlace.open = surveys.some(({ known: { corners: [a, , , d] } }) => Math.hypot(d.world[0] - a.world[0], d.world[1] - a.world[1]) * scale > 40);
+    this.mapPlace.hidden = false;
     this.map.replaceChildren(...surveys.map(({ known: { corners: [a, b, c, d] }, href, name }) => {
       const points = [a, b, d, c].map(({ world: [x, y] }) => `${(20 + (x - left) * scale).toFixed(1)},${(20 + (top - y) * scale).toFixed(1)}`);
       const link = svg("a", { href, "aria-label": name }, svg("polygon", { points: points.join(" ") }), svg("title", {}, name));
