@@ -20,7 +20,7 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 21] = [
+const FILES: [(&str, &str); 23] = [
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
     ("dom.js", include_str!("page/dom.js")),
@@ -31,6 +31,7 @@ const FILES: [(&str, &str); 21] = [
     ("layer.js", include_str!("page/layer.js")),
     ("list.js", include_str!("page/list.js")),
     ("main.js", include_str!("page/main.js")),
+    ("metadata.js", include_str!("page/metadata.js")),
     ("outline.js", include_str!("page/outline.js")),
     ("page.css", include_str!("page/page.css")),
     ("plane.js", include_str!("page/plane.js")),
@@ -39,6 +40,7 @@ const FILES: [(&str, &str); 21] = [
     ("section.js", include_str!("page/section.js")),
     ("slices.js", include_str!("page/slices.js")),
     ("stage.js", include_str!("page/stage.js")),
+    ("ticks.js", include_str!("page/ticks.js")),
     ("trace_header.js", include_str!("page/trace_header.js")),
     ("view.js", include_str!("page/view.js")),
     ("wiggle.js", include_str!("page/wiggle.js")),

@@ -1,11 +1,12 @@
 // The page of a dataset: a layer in planes, and beside it values, profile, map, files and metadata.
 
 import { COLOUR_MAPS, LABELS } from "./colours.js";
-import { bytes, button, choice, element, number, short, toggle } from "./dom.js";
+import { bytes, button, choice, element, number, toggle } from "./dom.js";
 import { downloads, showSnippets, snippets } from "./export.js";
 import { help, press } from "./help.js";
 import { Histogram, collect, usualRange } from "./histogram.js";
 import { Layer, layersOf } from "./layer.js";
+import { metadata, viewerLink } from "./metadata.js";
 import { outline } from "./outline.js";
 import { Profile } from "./profile.js";
 import { Section } from "./section.js";
@@ -98,6 +99,7 @@ class LayerPage {
     const { layer, view, stage } = this;
     this.readout = element("output", { id: "readout", "aria-live": "polite" });
     this.status = element("p", { className: "status", role: "status" });
+    this.hint = element("p", { className: "hint", "aria-hidden": "true" });
     this.banner = element("p", { className: "banner", role: "alert", hidden: true });
     this.downloads = element("div", { className: "downloads" });
     this.copies = element("div", { className: "snippets" });
@@ -132,7 +134,7 @@ class LayerPage {
       ...(hasCorner ? [] : beside),
       element("h2", { textContent: "Files of what is seen" }), this.downloads);
     this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.sliders(),
-      element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.readout, this.status, this.section.element), aside),
+      element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.hint, this.readout, this.status, this.section.element), aside),
       element("h2", { textContent: "Copy" }), this.copies, this.dialog);
     this.onKey = (event) => {
       const isTyping = event.target.matches?.("input, select, textarea, button, [role=slider], code, pre, summary") || this.dialog.open;
@@ -347,6 +349,7 @@ class LayerPage {
       return;
     }
     const isChannel = (axis) => axis === layer.channel && (layer.kind === "rgb" || layer.kind === "channels");
+    this.hint.textContent = this.hintText();
     const parts = [`[${index.filter((_, axis) => !isChannel(axis)).join(", ")}]`];
     parts.push(layer.axes.filter((axis) => axis.first !== null && !isChannel(axis.number)).map((axis) => `${axis.name} ${layer.text(axis.number, index[axis.number], (value) => number(Number(value.toPrecision(9))))}`).join(", "));
     const world = layer.world(index);
@@ -360,6 +363,17 @@ class LayerPage {
     if (stage.hovered?.canvas) stage.hovered.canvas.title = reason ?? "";
   }
 
+  /** What the pointer does where it is. */
+  hintText() {
+    const plane = this.stage.hovered;
+    if (!plane?.pointer) return "Keys: ?";
+    if (this.drawing.getAttribute("aria-pressed") === "true" && plane.across === this.layer.vertical) return "Click: a point of the line";
+    if (plane.canvas.style.cursor) return "Drag: move the crosshair";
+    const wheel = plane.across === null ? "Wheel: zoom" : "Wheel: slices · Ctrl+wheel: zoom";
+    const click = this.layer.kind === "labels" ? " · click: mark the label" : "";
+    return `${wheel} · drag: move · right click: crosshair${click} · double click: ${this.view.maximized === null ? "large" : "all planes"}`;
+  }
+
   textOf({ value, error, lod, layer, name }) {
     const where = `${name ? `${name} ` : ""}${lod ? `LOD ${lod}: ` : ""}`;
     if (error) return `${where}${error}`;
@@ -367,36 +381,4 @@ class LayerPage {
     const text = Array.isArray(value) ? value.join(", ") : shown === value ? String(value) : `${number(shown)} (stored ${value})`;
     return `${where}${text}${!Array.isArray(value) && Number(value) === layer.missing ? " (no value)" : ""}`;
   }
-}
-
-/** A link to Neuroglancer, if the server knows one. */
-function viewerLink(layer) {
-  const viewer = document.body.dataset.neuroglancer;
-  if (!viewer || !layer.zarr) return [];
-  const source = `${new URL(layer.zarr, location.href).href}|zarr3:`;
-  const state = { layers: [{ type: layer.kind === "labels" ? "segmentation" : "image", source, name: layer.name, tab: "source" }] };
-  return [element("a", { className: "viewer", textContent: "Open in Neuroglancer", target: "_blank", rel: "noreferrer",
-    href: `${viewer}#!${encodeURIComponent(JSON.stringify(state))}` })];
-}
-
-function metadata(dataset) {
-  const table = element("dl");
-  const add = (name, value) => {
-    if (value !== null && value !== undefined && value !== "") table.append(element("dt", { textContent: name }), element("dd", { textContent: value }));
-  };
-  const { geometry, statistics, source } = dataset;
-  add("Format", `${dataset.format.toUpperCase()}, version ${dataset.version}`);
-  add("Source", `${source.path}${source.size === null ? "" : `, ${bytes(source.size)}`}, ${new Date(source.mtime * 1000).toLocaleString()}`);
-  if (statistics?.count) add("Values", `${number(statistics.min)} to ${number(statistics.max)}, ${statistics.count} samples`);
-  if (geometry) {
-    add("Coordinate system", geometry.coordinate_system);
-    add("Units", [geometry.units?.horizontal?.name, geometry.units?.vertical?.name].filter(Boolean).join(", "));
-    for (const { annotation: lines, world } of geometry.corners ?? []) {
-      add("Corner", `inline ${short(lines[0])}, crossline ${short(lines[1])}${world ? `: X ${number(world[0])}, Y ${number(world[1])}` : ""}`);
-    }
-  }
-  const raw = element("pre", { tabIndex: 0 });
-  const all = element("details", {}, element("summary", { textContent: "dataset.json" }), raw);
-  all.addEventListener("toggle", () => { if (all.open) raw.textContent = JSON.stringify(dataset, null, 2); });
-  return element("section", { className: "metadata" }, element("h2", { textContent: "Metadata" }), table, all);
 }

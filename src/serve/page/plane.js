@@ -1,16 +1,12 @@
 // One plane: its canvas with ticks, the field and slider of its slice, and what the pointer does.
 
-import { button, clamp, element, number, round } from "./dom.js";
+import { button, clamp, element, number } from "./dom.js";
 import { abbreviated } from "./layer.js";
+import { showBar, showTicks } from "./ticks.js";
 import { drawWiggles } from "./wiggle.js";
 
-/** Screen pixels between ticks, at least. */
-const TICKS = { column: 76, row: 34 };
-/** The longest scale bar, in screen pixels. */
-const LONGEST_BAR = 130;
 /** Nearer to a line of the crosshair than this, dragging moves it. */
 const GRIP = 5;
-const BARS = [[1e3, "km"], [1, "m"], [1e-3, "mm"], [1e-6, "µm"], [1e-9, "nm"]];
 
 export class Plane {
   /** `pictures(plane)` makes the slices to draw: {slices, style(), opacity, blend}. `events`: hover, jump, pick. */
@@ -162,8 +158,8 @@ export class Plane {
     if (view.isWiggle && this.row === this.layer.vertical && !this.isTurned) drawWiggles(context, this, this.pictures()[0]);
     if (view.hasCrosshair && this.across !== null) this.drawCrosshair(context);
     if (view.line.length > 0 && this.across === this.layer.vertical) this.drawLine(context);
-    this.drawTicks();
-    this.drawBar();
+    showTicks(this);
+    showBar(this);
     this.updateCaption();
     this.element.classList.toggle("stale", state.isStale);
     this.element.dataset.complete = String(state.isComplete);
@@ -246,58 +242,6 @@ export class Plane {
       context.stroke();
       points.forEach(([x, y]) => context.strokeRect(x - 2, y - 2, 4, 4));
     }
-  }
-
-  drawTicks() {
-    const [width, height] = this.size;
-    for (const which of ["column", "row"]) {
-      const axis = this[which];
-      const marks = [];
-      if (!this.isTurned) {
-        const step = this.layer.axes[axis].step || 1;
-        const room = which === "column" ? width : height;
-        const ends = which === "column" ? [this.positionAt(0, 0)[0], this.positionAt(width, 0)[0]] : [this.positionAt(0, 0)[1], this.positionAt(0, height)[1]];
-        const [low, high] = ends.map((end) => this.layer.annotate(axis, clamp(end, 0, this.layer.shape[axis] - 1))).sort((p, q) => p - q);
-        let between = round((TICKS[which] * Math.abs(step)) / this.view.pixels(axis));
-        if (between * this.view.pixels(axis) / Math.abs(step) < TICKS[which]) between = round(between * 2.5);
-        // positions between samples are none
-        between = Math.max(between, this.layer.axes[axis].first === null ? 1 : Math.abs(step));
-        for (let n = Math.ceil(low / between - 1e-9); n * between <= high + 1e-9 && marks.length < 60; n++) {
-          const index = this.layer.indexOf(axis, n * between);
-          const [x, y] = this.pointAt(which === "column" ? index : 0, which === "row" ? index : 0);
-          const at = which === "column" ? x : y;
-          if (at >= -1 && at <= room + 1) marks.push([at, number(Number((n * between).toPrecision(12)))]);
-        }
-      }
-      this.fillTicks(which, marks);
-    }
-  }
-
-  fillTicks(which, marks) {
-    const { unit, name } = this.layer.axes[this[which]];
-    const side = which === "column" ? "left" : "top";
-    const title = element("b", { textContent: `${name}${unit && unit !== "unitless" ? ` (${abbreviated(unit)})` : ""}` });
-    this.ticks[which].replaceChildren(...marks.map(([at, text]) => {
-      const tick = element("span", { textContent: text });
-      tick.style[side] = `${at.toFixed(1)}px`;
-      return tick;
-    }), title);
-  }
-
-  /** A bar of a round length, where samples have a length along columns. */
-  drawBar() {
-    const { layer, view } = this;
-    const length = view.isSquare ? null : layer.lengths()[this.column];
-    const unit = layer.axes[this.column].unit;
-    const isLength = length && (layer.worldSteps()?.[this.column] || (unit && length !== Math.abs(layer.axes[this.column].step)) || /^(m|meter|metre)$/.test(unit ?? ""));
-    this.bar.hidden = !isLength || !view.hasScaleBar;
-    this.north.hidden = !this.isTurned;
-    if (this.bar.hidden) return;
-    const perMetre = view.pixels(this.column) / length;
-    const metres = round(LONGEST_BAR / perMetre);
-    const [factor, name] = BARS.find(([size]) => metres >= size * 0.9999) ?? BARS.at(-1);
-    this.bar.textContent = `${number(Number((metres / factor).toPrecision(6)))} ${name}`;
-    this.bar.style.width = `${metres * perMetre}px`;
   }
 
   updateCaption() {
