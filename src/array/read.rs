@@ -111,6 +111,18 @@ impl Reader {
         out: Buffer,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
+        self.read_unless(request, out, Arc::default(), done)
+    }
+
+    /// Like [`Reader::read`], for a client that may go away: once `is_ended`, the rest of the read is left out, and the
+    /// buffer has arbitrary content.
+    pub(crate) fn read_unless(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        out: Buffer,
+        is_ended: Arc<AtomicBool>,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
         let blocking = if is_worker() { Blocking::Yes } else { Blocking::No };
         let done = |memory: Memory, read: Result<(), ReadError>| {
             // an owned buffer comes back as one
@@ -118,7 +130,7 @@ impl Reader {
                 done(read.map(|()| buffer));
             }
         };
-        let caller = Caller { blocking, is_ended: Arc::default(), meanwhile: None };
+        let caller = Caller { blocking, is_ended, meanwhile: None };
         self.start(request, Memory::Owned(out), caller, done);
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct FileHandle {
     pub state: ContentState,
     /// The number of refreshes of the dataset before the content was found out.
     pub epoch: u32,
+    /// Set when the client has closed the file: nobody waits for what is still read.
+    pub is_closed: Arc<AtomicBool>,
     /// What makes the content, if the file is in no folder. `ino` is the folder of its layer then.
     pub made_by: Option<Maker>,
 }
@@ -90,6 +92,7 @@ impl FileHandle {
             readahead_requested: AtomicBool::new(false),
             state: ContentState::Current,
             epoch,
+            is_closed: Arc::default(),
             made_by: None,
         }
     }
@@ -123,7 +126,8 @@ impl FileHandle {
     pub(crate) fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
         let new = Self::new(self.ino, content, (layer, self.dataset.clone()), epoch);
-        Self { readahead_requested: requested, made_by: self.made_by.clone(), ..new }
+        let (is_closed, made_by) = (Arc::clone(&self.is_closed), self.made_by.clone());
+        Self { readahead_requested: requested, is_closed, made_by, ..new }
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.
@@ -253,6 +257,9 @@ impl Handles {
     /// Removes a handle. Returns the file if it was a client's and read-ahead was requested for it.
     pub(crate) fn remove(&self, number: u64) -> Option<Ino> {
         let removed = self.open.write().remove(&number);
+        if let Some(Handle::File(file)) = removed.as_deref() {
+            file.is_closed.store(true, Ordering::Relaxed);
+        }
         match removed.as_deref()? {
             Handle::File(file) if file.readahead_requested.load(Ordering::Relaxed) => {
                 let mut readahead = self.readahead.lock();

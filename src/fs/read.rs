@@ -4,6 +4,7 @@ use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustix::param::page_size;
 
@@ -284,7 +285,12 @@ impl Volfs {
         let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let request = array::ReadRequest { array, selections, bulkhead, counters, from_file, is_entire: false };
-        self.reader.read(request, memory, move |read| {
+        // what is read ahead may be for another client
+        let is_closed = if to.ahead { Arc::default() } else { Arc::clone(&file.is_closed) };
+        self.reader.read_unless(request, memory, Arc::clone(&is_closed), move |read| {
+            if is_closed.load(Ordering::Relaxed) {
+                return done(Err(FsError::BadHandle));
+            }
             done(read.map_err(|error| {
                 let source = fs.catalog_and_pool();
                 fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)

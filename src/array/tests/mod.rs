@@ -7,7 +7,7 @@ mod schedules;
 
 use std::io::Write;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -562,6 +562,23 @@ fn the_requests_for_the_parts_of_a_file_have_a_brick_decoded_once() {
         reader.read_into(request, &mut [0; 16 * SIZE]).unwrap();
     }
     assert_eq!((counters.bricks_decoded.get(), counters.bytes_decoded.get()), (1, 8 * 16 * SIZE as u64));
+}
+
+#[test]
+fn nothing_is_decoded_for_a_client_that_has_gone_away() {
+    let counters: Arc<Counters> = Arc::default();
+    let array = Arc::new(MixedArray::new(&[64, 16], 0, &[8, 16], 0).all_coded());
+    let (reader, whole) = (reader_with(1 << 20, &counters), Region::whole([64, 16].into()));
+    for (is_gone, bricks) in [(true, 0), (false, 8)] {
+        let (done, answer) = mpsc::channel();
+        let (selections, out) = (vec![Selection::new(&whole, 0, SIZE)], reader.buffers().take(64 * 16 * SIZE));
+        let (array, bulkhead) = (Arc::clone(&array) as _, Bulkhead::new(0));
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: false };
+        let is_ended = Arc::new(AtomicBool::new(is_gone));
+        reader.read_unless(request, out, is_ended, move |read| done.send(read.is_ok()).unwrap());
+        assert!(answer.recv().unwrap());
+        assert_eq!(counters.bricks_decoded.get(), bricks);
+    }
 }
 
 #[test]
