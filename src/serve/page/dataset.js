@@ -21,9 +21,9 @@ export async function showDataset(main) {
   const { dataset, layers, refused } = await layersOf("./");
   main.append(element("h1", { textContent: dataset.name }));
   const warnings = [...(dataset.warnings ?? []), ...refused.map((layer) => `Layer ${layer.name} is not shown: ${layer.reason}`)];
-  const shown = warnings.slice(0, 5).map((warning) => element("p", { className: "problem", textContent: warning }));
-  if (warnings.length > 5) shown.push(element("p", { className: "problem", textContent: `and ${warnings.length - 5} more: see dataset.json` }));
-  main.append(...shown);
+  const shown = warnings.map((warning) => element("p", { className: "problem", textContent: warning }));
+  const summary = element("summary", { className: "problem", textContent: `${warnings.length} notes` });
+  main.append(...(shown.length > 1 ? [element("details", {}, summary, ...shown)] : shown));
   const place = element("div", { id: "layer" });
   let layerPair = null;
   let current = null;

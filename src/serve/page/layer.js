@@ -67,7 +67,9 @@ export class Layer {
     const isLabels = category ? category === "segmentation" && isInteger
       : /(^|\/)labels\//.test(this.name) && isInteger || /^uint(32|64)$/.test(this.dtype) && this.finest.value_range === null;
     if (isLabels) return "labels";
-    return channels > 1 && /^(c|channel)$/i.test(this.axes[this.channel].name) && !this.isSeismic ? "channels" : "values";
+    // light adds up; the components of vectors are looked at one by one
+    const isLight = /^u?int(8|16)$/.test(this.dtype) && /^(c|channel)$/i.test(this.axes[this.channel]?.name ?? "");
+    return channels > 1 && isLight && !this.isSeismic ? "channels" : "values";
   }
 
   describeChannels() {
