@@ -1,4 +1,4 @@
-"""The page of `volfs serve` in headless Chromium: it loads, is dragged and zoomed, and reads out the array's values.
+"""The page of `volfs serve` in headless Chromium: the list, linked planes, addresses, and what happens to sources.
 
 Needs playwright for Python, and Chromium: that of the environment variable CHROMIUM, or of the system.
 """
@@ -9,7 +9,10 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
+import socket
+import struct
 import subprocess
 import time
 import urllib.parse
@@ -18,126 +21,503 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from browser import get_json, magnify, pixels, read_out, samples, serving, show, until, wait
 from conftest import DATA, volfs
 
-sync_api = pytest.importorskip("playwright.sync_api")
 Image = pytest.importorskip("PIL.Image")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (or name it in CHROMIUM)")
+CANVAS = "canvas.slice"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def demo() -> Iterator[str]:
     """Serve the demo data; yield the address."""
-    command = [volfs(), "serve", str(DATA / "demo"), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
-        finally:
-            process.terminate()
+    with serving(DATA / "demo") as address:
+        yield address
 
 
-@pytest.fixture
-def page():
-    """Yield a page that fails the test if a script fails or anything but a server of this machine is asked."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: None if request.url.startswith(("http://127.0.0.1:", "data:", "blob:")) else wrong.append(request.url))
-        yield page
-        assert wrong == []
-        browser.close()
+def point(page, plane, column, row):
+    """Return the point of the window where a plane shows a position."""
+    box = page.locator(CANVAS).nth(plane).bounding_box()
+    x, y = page.evaluate(f"volfsStage.planes[{plane}].pointAt({column}, {row})")
+    return box["x"] + x, box["y"] + y
 
 
-def until(page, expression):
-    """Wait until a script's expression is true. The page's security policy does not let it evaluate texts by itself."""
-    deadline = time.monotonic() + 30
-    while not page.evaluate(f"Boolean({expression})"):
-        assert time.monotonic() < deadline, expression
-        page.wait_for_timeout(20)
+def index_of(page):
+    return page.evaluate("volfsStage.view.index")
 
 
-def show(page, server, dataset):
-    page.goto(f"{server}/{dataset}/")
-    until(page, "window.volfsViewer?.isComplete")
+# the list
 
 
-def samples(server, place):
-    about = json.load(urllib.request.urlopen(f"{server}/{place}.json"))
-    data = urllib.request.urlopen(f"{server}/{place}.raw").read()
-    return np.frombuffer(data, np.dtype(about["dtype"]).newbyteorder("<")).reshape(about["shape"])
-
-
-def read_out(page):
-    """Return the index and the value under the cursor."""
-    until(page, "window.volfsViewer.cursorValue() !== null")
-    text = page.locator("#readout").inner_text()
-    index = tuple(int(n) for n in re.match(r"\[([\d, ]+)\]", text)[1].split(","))
-    return index, float(text.rsplit("·", 1)[1].strip().rsplit(" ", 1)[-1])
-
-
-def test_the_list_shows_all_datasets(page, server):
-    page.goto(f"{server}/")
+def test_the_list_shows_all_datasets(page, demo):
+    page.goto(f"{demo}/")
     page.wait_for_selector(".cards li:nth-child(4) .about b")
     assert page.locator(".cards .name").all_inner_texts() == ["cells", "cloud-survey", "north.zgy", "south.vds"]
     until(page, "[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
     assert "128 × 96 × 192, float32" in page.locator(".cards li", has_text="north.zgy").inner_text()
+    assert page.locator("svg.survey-map a").count() >= 2
+    page.locator(".cards").get_by_role("link", name="south.vds").click()
+    until(page, "window.volfsStage?.isComplete")
+    page.go_back()
+    page.wait_for_selector(".cards li:nth-child(4)")
 
 
-@pytest.mark.parametrize(("dataset", "layer"), [("north.zgy", "data"), ("south.vds", "Amplitude"), ("cells", "color")])
-def test_read_outs_are_the_array_s_values(page, server, dataset, layer):
-    array = samples(server, f"{dataset}/{layer}/lod0")
-    show(page, server, dataset)
-    box = page.locator("canvas.slice").bounding_box()
-    for axis in range(3):
-        page.select_option("#axis", str(axis))
-        page.locator("canvas.slice").press("End")
-        page.locator("canvas.slice").press("PageDown")
-        until(page, "window.volfsViewer.isComplete")
-        for across, down in [(0.45, 0.3), (0.55, 0.7), (0.5, 0.45)]:
-            page.mouse.move(box["x"] + box["width"] * across, box["y"] + box["height"] * down)
-            until(page, "window.volfsViewer.isComplete && window.volfsViewer.cursor")
-            index, value = read_out(page)
-            assert index[axis] == array.shape[axis] - 11
-            assert array[index] == np.float32(value) if array.dtype == np.float32 else array[index] == value
+def test_the_list_looks_into_folders_and_says_what_is_broken(page, server, failures):
+    failures += ["status of 404", "status of 500"]
+    page.goto(f"{server}/")
+    until(page, "document.querySelector('h1')?.textContent.endsWith('datasets') && !document.querySelector('.status').textContent")
+    names = page.locator(".cards .name").all_inner_texts()
+    expected = [path for path in DATA.glob("*/*") if path.name.endswith((".zgy", ".vds", ".h5", ".zarr"))]
+    assert {path.name for path in expected} <= set(names) and ".volfs" not in names
+    titles = page.locator(".groups h2").all_inner_texts()
+    assert {"demo/", "zgy/", "vds/", "wkw/", "zarr/", "hdf5/"} <= set(titles) and titles == sorted(titles)
+    assert "bad_magic.zgy" in page.locator(".groups section", has=page.locator("h2", has_text="zgy/")).inner_text()
+    page.get_by_role("searchbox").fill("bad_magic")
+    page.wait_for_selector(".cards li.broken:not([hidden])")
+    assert page.locator(".cards li:not([hidden])").count() == 1
+    assert "not a ZGY file" in page.locator(".cards li:not([hidden])").inner_text()
+    # what is known of a dataset is found, too
+    page.get_by_role("searchbox").fill("96 × 96 × 96")
+    page.wait_for_selector(".cards li:not([hidden]) .name:text-is('cells')")
+    page.get_by_role("searchbox").fill("north.zgy")
+    page.locator(".cards li:not([hidden]) .name").click()
+    until(page, "window.volfsStage?.isComplete")
 
 
-def test_it_is_dragged_and_zoomed(page, server):
-    show(page, server, "north.zgy")
-    view = lambda: page.evaluate("({ scale: volfsViewer.scale, centre: volfsViewer.centre, lod: volfsViewer.shownLod })")
-    before = view()
-    box = page.locator("canvas.slice").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+def test_the_list_is_sorted(page, demo):
+    page.goto(f"{demo}/")
+    page.wait_for_selector(".cards li:nth-child(4) .about b")
+    for order, names in [
+        ("size", ["north.zgy", "cells", "south.vds", "cloud-survey"]),
+        ("format", ["cloud-survey", "south.vds", "cells", "north.zgy"]),
+        ("name", ["cells", "cloud-survey", "north.zgy", "south.vds"]),
+    ]:
+        page.select_option("#order", label=order)
+        page.wait_for_timeout(500)
+        assert page.locator(".cards .name").all_inner_texts() == names
+
+
+def test_ten_thousand_datasets_are_listed_with_few_requests(page, tmp_path):
+    first = tmp_path / "many" / "s00000.zgy"
+    first.parent.mkdir()
+    shutil.copy(DATA / "zgy" / "v3_size_1x1x1.zgy", first)
+    for n in range(1, 10_000):
+        os.link(first, first.with_name(f"s{n:05}.zgy"))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with serving(tmp_path) as address:
+        page.goto(f"{address}/")
+        until(page, "document.querySelector('h1')?.textContent === '10000 datasets'")
+        page.wait_for_timeout(1000)
+        # listings, and descriptions of what is seen and of some hundreds for the map
+        assert len(asked) < 2500
+        page.get_by_role("searchbox").fill("s09987")
+        assert page.locator(".cards li:not([hidden])").all_inner_texts()[0].startswith("s09987.zgy")
+        page.goto(f"{address}/many/")
+        until(page, "document.querySelector('h1')?.textContent === '10000 datasets'")
+
+
+# planes
+
+
+def test_planes_are_linked(page, demo):
+    show(page, demo, "north.zgy")
+    assert page.locator(CANVAS).count() == 3
+    before = index_of(page)
+    # the time slice: its crosshair is dragged to other lines
+    column, row = before[1], before[0]
+    x, y = point(page, 2, column, row)
     page.mouse.move(x, y)
-    page.mouse.wheel(0, -800)
-    until(page, "volfsViewer.isComplete")
-    zoomed = view()
-    assert zoomed["scale"] > 2 * before["scale"]
     page.mouse.down()
-    page.mouse.move(x - 100, y - 50, steps=5)
+    page.mouse.move(*point(page, 2, column + 17, row - 9), steps=5)
     page.mouse.up()
-    moved = view()
-    assert moved["centre"][0] > zoomed["centre"][0] and moved["centre"][1] > zoomed["centre"][1]
-    page.mouse.wheel(0, 6000)
-    until(page, "volfsViewer.isComplete && volfsViewer.shownLod > 0")
-    page.locator("canvas.slice").press("0")
-    until(page, "volfsViewer.isComplete && volfsViewer.shownLod === 0")
+    wait(page)
+    moved = index_of(page)
+    assert abs(moved[0] - (row - 9)) <= 1 and abs(moved[1] - (column + 17)) <= 1 and moved[2] == before[2]
+    assert page.locator("#field0").input_value() == str(1000 + 2 * moved[0])
+    assert page.locator("#field1").input_value() == str(2000 + moved[1])
+    # the line alone, far from the other one
+    x, y = point(page, 0, moved[1], moved[2] + 40)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(point(page, 0, moved[1] - 20, 0)[0], y + 5, steps=5)
+    page.mouse.up()
+    assert abs(index_of(page)[1] - (moved[1] - 20)) <= 1 and index_of(page)[2] == moved[2]
+    # fields take line numbers and times
+    for field, value, axis, index in [("#field0", "1040", 0, 20), ("#field1", "2011", 1, 11), ("#field2", "1400", 2, 50)]:
+        page.locator(field).fill(value)
+        page.locator(field).press("Enter")
+        assert index_of(page)[axis] == index
+    page.locator("#slider1").fill("77")
+    wait(page)
+    assert index_of(page) == [20, 77, 50] and page.locator("#field1").input_value() == "2077"
+    magnify(page)
+    array = samples(demo, "north.zgy", "data")[1]
+    # each plane has the slice that its field names
+    for n, at in enumerate((20, 77, 50)):
+        assert set(pixels(page, n)[0][page.evaluate(f"volfsStage.planes[{n}].across")]) == {at}
+    assert str(array[20, 77, 50]) in read_out(page) or "·" in read_out(page)
 
 
-def test_the_keyboard_and_the_slider_go_through_slices(page, server):
-    show(page, server, "north.zgy")
-    canvas = page.locator("canvas.slice")
-    for key, index in [("Home", 0), ("ArrowRight", 1), ("PageUp", 11), ("ArrowLeft", 10), ("End", 127)]:
-        canvas.press(key)
-        assert page.evaluate("volfsViewer.index[0]") == index
-    page.locator("#index0").fill("33")
-    assert page.evaluate("volfsViewer.index[0]") == 33
-    canvas.press("Shift+ArrowRight")
-    assert read_out(page)[0][0] == 33
-    until(page, "document.querySelector('.snippet code').textContent.includes('box=33,:,:')")
+def test_wheel_zoom_pan_and_jump(page, demo):
+    show(page, demo, "north.zgy")
+    view = lambda: page.evaluate("({ zoom: volfsStage.view.zoom, centre: volfsStage.view.centre, index: volfsStage.view.index })")
+    before = view()
+    x, y = point(page, 0, 30, 60)
+    page.mouse.move(x, y)
+    page.mouse.wheel(0, 100)
+    until(page, f"volfsStage.view.index[0] === {before['index'][0] + 1}")
+    page.mouse.wheel(0, -100)
+    until(page, f"volfsStage.view.index[0] === {before['index'][0]}")
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    until(page, f"volfsStage.view.zoom > {2 * before['zoom']}")
+    # what was under the pointer stays there
+    assert np.allclose(point(page, 0, 30, 60), (x, y), atol=1)
+    zoomed = view()
+    page.mouse.down()
+    page.mouse.move(x + 25, y - 40, steps=4)
+    page.mouse.up()
+    assert np.allclose(point(page, 0, 30, 60), (x + 25, y - 40), atol=1)
+    assert view()["index"] == zoomed["index"]
+    page.mouse.click(*point(page, 0, 35, 65), button="right")
+    assert view()["index"] == [zoomed["index"][0], 35, 65]
+    page.keyboard.press("0")
+    until(page, f"Math.abs(volfsStage.view.zoom - {before['zoom']}) < 1e-6 && volfsStage.view.isFitted")
+
+
+def test_coarser_levels_are_shown_when_zoomed_out(page, demo):
+    show(page, demo, "north.zgy")
+    page.locator(CANVAS).nth(0).focus()
+    for _ in range(6):
+        page.keyboard.press("-")
+    until(page, "volfsStage.lod === 2")
+    wait(page)
+    page.mouse.move(*point(page, 0, 40, 40))
+    assert "LOD 2: " in read_out(page)
+    array = samples(demo, "north.zgy", "data", 2)[1]
+    assert np.float32(read_out(page).rsplit("LOD 2: ", 1)[1]) in array
+
+
+def test_keys(page, demo):
+    show(page, demo, "north.zgy")
+    page.locator(CANVAS).nth(0).focus()
+    steps = [("Home", (0, 47, 95)), (".", (1, 47, 95)), ("PageDown", (11, 47, 95)), (",", (10, 47, 95)), ("PageUp", (0, 47, 95)),
+             ("End", (127, 47, 95)), ("ArrowRight", (127, 48, 95)), ("Shift+ArrowLeft", (127, 38, 95)), ("ArrowDown", (127, 38, 96)),
+             ("Shift+ArrowUp", (127, 38, 86))]  # fmt: skip
+    for key, index in steps:
+        page.keyboard.press(key)
+        assert tuple(index_of(page)) == index, key
+    for key, name in [("a", "hasCrosshair"), ("b", "hasScaleBar"), ("n", "isNorthUp"), ("w", "isWiggle")]:
+        before = page.evaluate(f"volfsStage.view.{name}")
+        page.keyboard.press(key)
+        assert page.evaluate(f"volfsStage.view.{name}") is not before
+        page.keyboard.press(key)
+    zoom = page.evaluate("volfsStage.view.zoom")
+    page.keyboard.press("+")
+    assert page.evaluate("volfsStage.view.zoom") > zoom
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible() and "Right click" in page.get_by_role("dialog").inner_text()
+    page.keyboard.press("Escape")
+    # keys mean text in a field
+    page.locator("#field0").fill("")
+    page.locator("#field0").press("1")
+    assert page.locator("#field0").input_value() == "1"
+
+
+def test_one_plane_is_made_large(page, demo):
+    show(page, demo, "north.zgy")
+    small = page.locator(CANVAS).nth(1).bounding_box()
+    page.locator(CANVAS).nth(1).dblclick(position={"x": 60, "y": 60})
+    until(page, "volfsStage.view.maximized === 1")
+    wait(page)
+    assert page.locator(f"{CANVAS}:visible").count() == 1
+    assert page.locator(CANVAS).nth(1).bounding_box()["width"] > 1.5 * small["width"]
+    page.keyboard.press(" ")
+    until(page, "volfsStage.view.maximized === null")
+    page.locator(CANVAS).nth(2).focus()
+    page.keyboard.press(" ")
+    until(page, "volfsStage.view.maximized === 2")
+    page.get_by_role("button", name="Maximise the plane of sample").click()
+    until(page, "volfsStage.view.maximized === null")
+
+
+def test_the_address_holds_the_view(page, demo):
+    show(page, demo, "cells")
+    page.select_option("#overlay", label="segmentation")
+    until(page, "volfsStage.view.overlay.layer !== null")
+    page.select_option("#map", label="Magma")
+    page.locator("#low").fill("12")
+    page.locator("#high").fill("180.5")
+    page.locator("#high").press("Enter")
+    page.mouse.move(*point(page, 0, 30, 60))
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.mouse.wheel(0, 300)
+    page.mouse.click(*point(page, 0, 40, 44), button="right")
+    page.locator(CANVAS).nth(1).dblclick(position={"x": 60, "y": 60})
+    page.wait_for_timeout(600)
+    held = "[volfsStage.view.encode(), volfsStage.view.index, volfsStage.view.range, volfsStage.view.map, volfsStage.view.maximized]"
+    before, address = page.evaluate(held), page.url
+    assert before[1][1:] == [44, 40] and before[2:] == [[12, 180.5], "Magma", 1]
+    for _ in range(2):
+        page.goto("about:blank")
+        page.goto(address)
+        wait(page)
+        until(page, "volfsStage.view.overlay.layer !== null")
+        page.wait_for_timeout(400)
+        assert page.evaluate(held) == before and page.url == address
+
+
+def test_back_and_forward(page, demo):
+    show(page, demo, "cells")
+    page.wait_for_timeout(400)
+    first = index_of(page)
+    page.mouse.click(*point(page, 0, 20, 30), button="right")
+    page.wait_for_timeout(400)
+    second = index_of(page)
+    assert second == [first[0], 30, 20]
+    page.select_option("#layer-choice", label="segmentation")
+    until(page, "volfsStage.view.layer.name === 'segmentation'")
+    wait(page)
+    page.go_back()
+    until(page, "volfsStage.view.layer.name === 'color'")
+    wait(page)
+    assert index_of(page) == second and page.locator("#layer-choice").input_value() == "0"
+    page.go_back()
+    until(page, f"volfsStage.view.index.join() === '{','.join(map(str, first))}'")
+    page.go_forward()
+    until(page, f"volfsStage.view.index.join() === '{','.join(map(str, second))}'")
+    page.go_forward()
+    until(page, "volfsStage.view.layer.name === 'segmentation'")
+
+
+def test_time_slices_have_the_proportions_of_the_world(page, server):
+    show(page, server, "zgy/v3_rotated.zgy")
+    steps = np.array(get_json(f"{server}/zgy/v3_rotated.zgy/dataset.json")["geometry"]["affine"]["index_to_world"])[:, :2]
+    lengths = np.hypot(*steps)
+    ends = lambda: np.array(page.evaluate("[[0, 0], [1, 0], [0, 1]].map((at) => volfsStage.planes[2].pointAt(...at))"))
+    assert page.evaluate("[volfsStage.planes[2].row, volfsStage.planes[2].column]") == [0, 1]
+    origin, column, row = ends()
+    assert np.isclose(np.hypot(*(row - origin)) / np.hypot(*(column - origin)), lengths[0] / lengths[1])
+    page.get_by_role("button", name="North up").click()
+    wait(page)
+    origin, column, row = ends()
+    for vector, (east, north) in ((row - origin, steps[:, 0]), (column - origin, steps[:, 1])):
+        assert np.allclose(vector / np.hypot(*vector), np.array([east, -north]) / np.hypot(east, north))
+    assert page.locator(".north-arrow:visible").count() == 1
+    page.get_by_role("button", name="Square samples").click()
+    page.get_by_role("button", name="North up").click()
+    wait(page)
+    assert page.evaluate("new Set([0, 1, 2].map((axis) => volfsStage.view.pixels(axis))).size") == 1
+
+
+def test_sections_are_stretched_and_wiggles_drawn(page, demo):
+    show(page, demo, "north.zgy")
+    before = page.evaluate("volfsStage.view.pixels(2)")
+    page.select_option("#vertical", label="× 2")
+    assert np.isclose(page.evaluate("volfsStage.view.pixels(2)"), 2 * before)
+    page.get_by_role("button", name="Wiggles").click()
+    magnify(page, 8)
+    colours = {tuple(colour) for colour in pixels(page, 0)[1]}
+    # black on white, with greys at edges
+    assert (255, 255, 255, 255) in colours and all(max(c[:3]) - min(c[:3]) < 3 for c in colours)
+
+
+def test_trace_headers_are_a_table(page, demo):
+    page.goto(f"{demo}/south.vds/#layer=SEGYTraceHeader")
+    page.wait_for_selector("table.words td")
+    headers = samples(demo, "south.vds", "SEGYTraceHeader")[1]
+    layer = get_json(f"{demo}/south.vds/SEGYTraceHeader/lod0.json")
+    order = get_json(f"{demo}/south.vds/dataset.json").get("vds", {}).get("segy", {}).get("dataEndianness")
+    for i, j in [(32, 40), (5, 7)]:
+        for axis, index in enumerate((i, j)):
+            field = layer["axes"][axis]
+            page.locator(f"#trace{axis}").fill(str(field["first"] + index * field["step"]))
+            page.locator(f"#trace{axis}").press("Enter")
+        page.wait_for_selector(f".status:text('Trace [{i}, {j}]')")
+        rows = dict(row.split("\t")[::2] for row in page.locator("table.words tbody tr").all_inner_texts())
+        words = struct.unpack_from(("<" if order == "little" else ">") + "2i", headers[i, j].tobytes(), 188)
+        assert (rows["Inline"], rows["Crossline"]) == tuple(map(str, words))
+
+
+def test_downloads_and_copied_lines_read_the_plane(page, demo, tmp_path):
+    show(page, demo, "north.zgy")
+    magnify(page, 8)
+    page.evaluate("volfsStage.view.setIndex(0, 33)")
+    page.wait_for_timeout(600)
+    array = samples(demo, "north.zgy", "data")[1]
+    for name, title in [("plane", "Plane as NumPy"), ("box", "Box in view as NumPy")]:
+        link = page.locator("a.download", has_text=title)
+        address = urllib.parse.urljoin(page.url, link.get_attribute("href"))
+        ranges = [part for part in urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)["box"][0].split(",")]
+        where = tuple(int(part) if ":" not in part else slice(*(int(n) if n else None for n in part.split(":"))) for part in ranges)
+        with page.expect_download() as download:
+            link.click()
+        download.value.save_as(tmp_path / name)
+        got = np.load(tmp_path / name)
+        assert got.size == array[where].size and 0 < got.size < array.size
+        np.testing.assert_array_equal(got.squeeze(), array[where].squeeze())
+    assert ranges[0] != ":"
+    lines = dict(text.split("\n")[:2] for text in page.locator(".snippet").all_inner_texts())
+    curl = shlex.split(lines["curl"])
+    subprocess.run([*curl, "-sS"], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "plane.npy").squeeze(), array[33])
+    np.testing.assert_array_equal(eval(lines["HTTP, NumPy"], {"np": np, "urllib": urllib}), array[33])
+    cat = shlex.split(lines["volfs cat"].replace("SOURCE", str(DATA / "demo")).split(" > ")[0])
+    data = subprocess.run([volfs(), *cat[1:]], check=True, capture_output=True).stdout
+    assert data == array[33].tobytes()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Picture (.png)").click()
+    assert Image.open(download.value.path()).size[0] > 300
+
+
+# data that takes long, is replaced or damaged, and servers that end
+
+SLOW = """
+window.slow = { delay: 0, asked: [], aborted: 0, inFlight: 0 };
+const whole = window.fetch;
+window.fetch = async (url, options) => {
+  if (!String(url).includes("?box=") || !options?.signal) return whole(url, options);
+  slow.asked.push(String(url));
+  slow.inFlight++;
+  options.signal.addEventListener("abort", () => { slow.aborted++; });
+  try {
+    await new Promise((done, fail) => {
+      setTimeout(done, slow.delay);
+      options.signal.addEventListener("abort", () => fail(new DOMException("given up", "AbortError")));
+    });
+    return await whole(url, options);
+  } finally { slow.inFlight--; }
+};
+"""
+
+
+def test_scrubbing_cold_data_shows_no_blank_and_gives_up_old_requests(page, demo):
+    page.add_init_script(SLOW)
+    show(page, demo, "north.zgy")
+    page.evaluate("slow.delay = 150; volfsStage.view.set({ hasCrosshair: false })")
+    page.wait_for_timeout(500)
+    page.evaluate("slow.asked = []; slow.aborted = 0")
+    page.locator(CANVAS).nth(0).focus()
+    for step in range(30):
+        page.keyboard.press("PageDown" if step < 5 else ".")
+        page.evaluate("new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))")
+        for n in range(3):
+            assert (pixels(page, n)[1][:, 3] == 255).all(), step
+    assert page.evaluate("slow.aborted") > 0 and page.evaluate("slow.inFlight") <= 8
+    wait(page)
+    magnify(page)
+    array = samples(demo, "north.zgy", "data")[1]
+    at, colours = pixels(page, 0)
+    assert set(at[0]) == {index_of(page)[0]} and len({tuple(c) for c in colours}) > 20 and array.shape[0] > at[0][0]
+
+
+def test_neighbours_are_fetched_in_the_direction_of_travel(page, demo):
+    page.add_init_script(SLOW)
+    show(page, demo, "cells")
+    page.wait_for_timeout(500)
+    # nothing but what is seen was fetched at first: the planes and a profile
+    assert page.evaluate("slow.asked.filter((url) => url.includes('lod0.raw')).length") <= 4
+    page.locator(CANVAS).nth(0).focus()
+    page.evaluate("slow.asked = []")
+    for _ in range(3):
+        page.keyboard.press(".")
+        wait(page)
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(1000)
+    first = page.evaluate("slow.asked.map((url) => Number(url.match(/box=(\\d+):/)?.[1])).filter((n) => n > 0)")
+    here = index_of(page)[0]
+    assert here + 1 in first and here + 4 in first
+    page.evaluate("slow.delay = 300")
+    page.keyboard.press(".")
+    page.wait_for_timeout(100)
+    assert page.evaluate("volfsStage.isComplete")
+
+
+def test_a_replaced_source_is_not_mixed(page, tmp_path):
+    source = tmp_path / "data"
+    source.mkdir()
+    shutil.copy(DATA / "zgy" / "v3_float32.zgy", source / "a.zgy")
+    with serving(source) as address:
+        show(page, address, "a.zgy")
+        magnify(page)
+        old = samples(address, "a.zgy", "data")[1]
+        kept = page.evaluate("[...volfsStage.store.kept.keys()]")
+        content = bytearray((source / "a.zgy").read_bytes())
+        data = np.frombuffer(old.tobytes(), np.uint8)
+        assert len(content) > len(data)
+        # the same with other samples: those of the first brick
+        at = content.find(old[0, 0, :8].tobytes())
+        assert at > 0
+        content[at : at + 4096] = np.linspace(-5, 5, 1024, dtype="<f4").tobytes()
+        (tmp_path / "new").write_bytes(content)
+        os.replace(tmp_path / "new", source / "a.zgy")
+        page.locator(CANVAS).nth(0).focus()
+        page.keyboard.press("Home")
+        page.wait_for_selector(".banner:not([hidden])")
+        assert "has changed" in page.locator(".banner").inner_text()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(300)
+        # nothing of the new one was taken over
+        assert page.evaluate("[...volfsStage.store.kept.keys()]") == kept
+        page.get_by_role("button", name="Show the new one").click()
+        until(page, "document.querySelector('.banner')?.hidden")
+        wait(page)
+        new = samples(address, "a.zgy", "data")[1]
+        assert (new != old).any()
+        page.mouse.move(*point(page, 0, *page.evaluate("[volfsStage.view.index[1], volfsStage.view.index[2]]")))
+        assert float(read_out(page).rsplit("·", 1)[1]) == float(str(new[tuple(index_of(page))]))
+
+
+@pytest.mark.parametrize(("dataset", "bad"), [("bad_cut_in_brick", 16), ("bad_zfp_magic", 8), ("bad_entry_past_end", 8)])
+def test_a_damaged_brick_is_hatched_and_says_why(page, server, failures, dataset, bad):
+    failures.append("status of 500")
+    show(page, server, f"zgy/{dataset}.zgy")
+    magnify(page, 12)
+    until(page, "volfsStage.planes[2].reasons.length > 0")
+    wait(page)
+    at, colours = pixels(page, 2)
+    is_bad = (at[0] >= bad) & (at[0] < bad + 8)
+    assert is_bad.any() and not is_bad.all()
+    assert (colours[~is_bad][:, 3] == 255).all() and len({tuple(c) for c in colours[~is_bad]}) > 5
+    red = [c for c in colours[is_bad] if c[0] > c[1] + 40 and c[0] > c[2] + 40]
+    assert len(red) > 5 and not any((c == (0x30, 0x48, 0x38, 255)).all() for c in colours[is_bad])
+    page.mouse.move(*point(page, 2, 3, bad + 1))
+    assert re.search(rf"cannot be read: lod 0, brick \[{bad // 8}, 0, 0\]", read_out(page))
+    assert "brick" in page.locator(CANVAS).nth(2).get_attribute("title")
+    page.mouse.move(*point(page, 2, 3, 2))
+    assert "cannot be read" not in read_out(page)
+    # a section that lies in the brick alone
+    page.locator(CANVAS).nth(0).focus()
+    page.keyboard.press("End")
+    until(page, "volfsStage.planes[0].reasons.length > 0")
+
+
+def test_a_lost_server_comes_back(page, failures):
+    failures += ["ERR_CONNECTION", "ERR_EMPTY_RESPONSE"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(DATA / "demo", port=port) as address:
+        show(page, address, "north.zgy")
+    page.locator(CANVAS).nth(0).focus()
+    page.keyboard.press("Home")
+    until(page, "document.querySelector('.stage .status').textContent.includes('server does not answer')")
+    page.keyboard.press(".")
+    with serving(DATA / "demo", port=port) as address:
+        until(page, "!document.querySelector('.stage .status').textContent.includes('server does not answer')")
+        wait(page)
+        assert index_of(page)[0] == 1 and page.locator(".banner").is_hidden()
+        page.mouse.move(*point(page, 0, 40, 40))
+        array = samples(address, "north.zgy", "data")[1]
+        row, column = (int(n) for n in re.match(r"\[1, (\d+), (\d+)\]", read_out(page)).groups())
+        assert np.float32(read_out(page).rsplit("·", 1)[1]) == array[1, row, column]
+
+
+# large data
 
 
 @pytest.fixture(scope="module")
@@ -148,109 +528,113 @@ def vast(tmp_path_factory) -> Iterator[str]:
     last = (count - 1) // cube
     # blocks of 32 samples along each axis, one in a cube, stored raw, uint8
     header = b"WKW" + bytes([1, 0x05, 1, 1, 1])
-    files = {"color/1/header.wkw": header + bytes(8), f"color/1/z0/y{last}/x{last}.wkw": header + (16).to_bytes(8, "little") + b"\x07" * cube**3}
-    for name, content in files.items():
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes(content)
+    corner = header + (16).to_bytes(8, "little") + b"\x07" * cube**3
+    for name, content in {"header.wkw": header + bytes(8), f"z0/y{last}/x{last}.wkw": corner}.items():
+        path = source / "color" / "1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     box = {"topLeft": [0, 0, 0], "width": count, "height": count, "depth": cube}
     layer = {"name": "color", "category": "color", "elementClass": "uint8", "dataFormat": "wkw", "boundingBox": box}
     layer["wkwResolutions"] = [{"resolution": 1, "cubeLength": cube}]
     properties = {"id": {"name": "vast", "team": ""}, "scale": [4, 4, 30], "dataLayers": [layer]}
     (source / "datasource-properties.json").write_text(json.dumps(properties))
-    command = [volfs(), "serve", str(source), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/") + f"/{source.name}/"
-        finally:
-            process.terminate()
+    with serving(source) as address:
+        yield f"{address}/{source.name}/"
 
 
 def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
     tiles: list[str] = []
     page.on("request", lambda request: tiles.append(request.url) if "?box=" in request.url else None)
     page.goto(vast)
-    until(page, "window.volfsViewer?.isComplete")
-    # those of the slice and of some slices beside it
-    assert 0 < len(tiles) < 500
-    assert "no coarser level" in page.locator(".status").inner_text()
-    page.evaluate("volfsViewer.centre = [99999, 99999]; volfsViewer.zoom(20)")
-    until(page, "volfsViewer.isComplete")
-    assert "no coarser level" not in page.locator(".status").inner_text()
-    box = page.locator("canvas.slice").bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2 - 3, box["y"] + box["height"] / 2 - 3)
-    index, value = read_out(page)
-    assert index[0] == 16 and min(index[1:]) > 99990 and value == 7
+    wait(page)
+    assert len(tiles) < 500
+    note = page.locator(".plane-note").nth(0)
+    assert "no level that is coarse enough" in note.inner_text()
+    page.evaluate("volfsStage.view.set({ centre: [16, 99990, 99990] }); volfsStage.view.zoomBy(1000)")
+    page.evaluate("volfsStage.view.setIndex(1, 99995); volfsStage.view.setIndex(2, 99995)")
+    wait(page)
+    assert "coarse enough" not in note.inner_text()
+    page.mouse.move(*point(page, 0, 99997, 99998))
+    text = read_out(page)
+    assert re.match(r"\[\d+, 99998, 99997\]", text) and text.rsplit("·", 1)[1].strip() == "7"
+    page.keyboard.down("Control")
     page.mouse.wheel(0, 100000)
-    until(page, "volfsViewer.isComplete")
+    page.keyboard.up("Control")
+    page.wait_for_timeout(500)
+    wait(page)
     assert len(tiles) < 1500
-    # a larger canvas would show more tiles at the same scale
-    scale = page.evaluate("volfsViewer.scale")
-    page.set_viewport_size({"width": 2400, "height": 2000})
-    until(page, f"volfsViewer.scale > {scale} && volfsViewer.isComplete")
 
 
-def test_neuroglancer_draws_what_the_page_links_to():
+# other programs, access, and screens
+
+
+def test_neuroglancer_draws_what_the_page_links_to(launch):
     neuroglancer = pytest.importorskip("neuroglancer")
     neuroglancer.set_server_bind_address("127.0.0.1")
-    viewer = neuroglancer.Viewer(token="volfs")
-    command = [volfs(), "serve", str(DATA / "demo"), "--listen", "127.0.0.1:0", "--neuroglancer", viewer.get_viewer_url()]
+    viewer = neuroglancer.Viewer(token="volfs").get_viewer_url()
     graphics = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            server = process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
-            with sync_api.sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *graphics])
-                page = browser.new_page(viewport={"width": 800, "height": 600})
-                page.goto(f"{server}/cells/")
-                link = page.locator("a.viewer").get_attribute("href", timeout=30000)
-                answers: list[tuple[str, int]] = []
-                page.on("response", lambda answer: answers.append((answer.url, answer.status)))
-                page.goto(link)
-                deadline = time.monotonic() + 60
-                colours = 0
-                while colours < 50 and time.monotonic() < deadline:
-                    page.wait_for_timeout(500)
-                    picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
-                    # the background and the frame have few greys, the cells many
-                    colours = len(picture.crop((100, 60, 380, 280)).getcolors())
-                chunks = [status for url, status in answers if "/color.ome.zarr/" in url and "/c/" in url]
-                assert chunks and set(chunks) == {200}
-                assert colours >= 50
-        finally:
-            process.terminate()
+    with serving(DATA / "demo", "--neuroglancer", viewer) as address:
+        browser = launch(*graphics)
+        page = browser.new_page(viewport={"width": 800, "height": 600})
+        page.goto(f"{address}/cells/")
+        link = page.locator("a.viewer").get_attribute("href", timeout=30000)
+        answers: list[tuple[str, int]] = []
+        page.on("response", lambda answer: answers.append((answer.url, answer.status)))
+        page.goto(link)
+        deadline = time.monotonic() + 60
+        colours = 0
+        while colours < 50 and time.monotonic() < deadline:
+            page.wait_for_timeout(500)
+            picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
+            # the background and the frame have few greys, the cells many
+            colours = len(picture.crop((100, 60, 380, 280)).getcolors())
+        chunks = [status for url, status in answers if "/color.ome.zarr/" in url and "/c/" in url]
+        browser.close()
+        assert chunks and set(chunks) == {200}
+        assert colours >= 50
 
 
 def test_a_token_is_carried_on(page, tmp_path):
     token = tmp_path / "token"
     token.touch(mode=0o600)
     token.write_text("a-token-of-some-length")
-    command = [volfs(), "serve", str(DATA / "demo"), "--listen", "127.0.0.1:0", "--token-file", str(token), "--neuroglancer", "http://127.0.0.1:1/v/"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            link = process.stdout.readline().rsplit(" ", 1)[1].strip()
-            assert link.endswith("/a-token-of-some-length/")
-            test_the_list_shows_all_datasets(page, link.rstrip("/"))
-            page.get_by_role("link", name="north.zgy").first.click()
-            until(page, "window.volfsViewer?.isComplete")
-            # an address without the token: the browser has a cookie, and the page and all that it fetches are found below
-            page.goto(link.replace("a-token-of-some-length/", "cells/?from=0"))
-            until(page, "window.volfsViewer?.isComplete")
-            assert page.url == f"{link}cells/?from=0"
-            viewer = page.locator("a.viewer").get_attribute("href", timeout=30000)
-            assert urllib.parse.quote(f"{link}cells/color.ome.zarr/|zarr3:", safe="") in viewer
-            page.wait_for_selector(".snippet code")
-            lines = [text for text in page.locator(".snippet code").all_inner_texts() if "http" in text]
-            assert len(lines) >= 5 and all(f"{link}cells/" in text for text in lines)
-            # another server at this host gets the cookie, but not the token
-            cookies = page.context.cookies()
-            assert [cookie["httpOnly"] for cookie in cookies] == [True] and "a-token" not in str(cookies)
-        finally:
-            process.terminate()
+    with serving(DATA / "demo", "--token-file", str(token), "--neuroglancer", "http://127.0.0.1:1/v/") as address:
+        assert address.endswith("/a-token-of-some-length")
+        link = f"{address}/"
+        test_the_list_shows_all_datasets(page, address)
+        page.get_by_role("link", name="north.zgy").first.click()
+        until(page, "window.volfsStage?.isComplete")
+        # an address without the token: the browser has a cookie, and the page and all that it fetches are found below
+        page.goto(link.replace("a-token-of-some-length/", "cells/?from=0"))
+        until(page, "window.volfsStage?.isComplete")
+        assert page.url.split("#")[0] == f"{link}cells/?from=0"
+        viewer = page.locator("a.viewer").get_attribute("href")
+        assert urllib.parse.quote(f"{link}cells/color.ome.zarr/|zarr3:", safe="") in viewer
+        page.wait_for_selector(".snippet code")
+        lines = [text for text in page.locator(".snippet code").all_inner_texts() if "http" in text]
+        assert len(lines) >= 5 and all(f"{link}cells/" in text for text in lines)
+        # another server at this host gets the cookie, but not the token
+        cookies = page.context.cookies()
+        assert [cookie["httpOnly"] for cookie in cookies] == [True] and "a-token" not in str(cookies)
 
 
-def test_a_phone_needs_no_sideways_scrolling(page, server):
-    page.set_viewport_size({"width": 360, "height": 740})
-    for path in ["", "north.zgy/", "cells/"]:
-        page.goto(f"{server}/{path}")
-        page.wait_for_timeout(500)
+def test_a_phone_needs_no_sideways_scrolling(page, demo):
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in ["", "north.zgy/", "cells/", "cells/#layer=segmentation", "south.vds/#layer=SEGYTraceHeader"]:
+        page.goto("about:blank")
+        page.goto(f"{demo}/{path}")
+        page.wait_for_timeout(1000)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, demo, server, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.emulate_media(color_scheme=scheme)
+    pages = [f"{demo}/", f"{demo}/north.zgy/", f"{demo}/cells/#layer=segmentation", f"{server}/zarr/image-0.5.zarr/"]
+    for address in [*pages, f"{server}/vds/four.vds/", f"{demo}/south.vds/#layer=SEGYTraceHeader"]:
+        page.goto("about:blank")
+        page.goto(address)
+        page.wait_for_timeout(1500)
+        results = axe.Axe().run(page)
+        assert results.violations_count == 0, f"{address}\n{results.generate_report()}"

@@ -378,7 +378,7 @@ class LayerPage {
     const where = `${name ? `${name} ` : ""}${lod ? `LOD ${lod}: ` : ""}`;
     if (error) return `${where}${error}`;
     const shown = layer.toValue(value);
-    const text = Array.isArray(value) ? value.join(", ") : shown === value ? String(value) : `${number(shown)} (stored ${value})`;
+    const text = Array.isArray(value) ? value.join(", ") : Object.is(shown, value) ? String(value) : `${number(shown)} (stored ${value})`;
     return `${where}${text}${!Array.isArray(value) && Number(value) === layer.missing ? " (no value)" : ""}`;
   }
 }

@@ -1,0 +1,151 @@
+"""Servers and pages for the tests of the page in headless Chromium, and the samples that the page has to show."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+@contextmanager
+def serving(source, *options, port=0) -> Iterator[str]:
+    """Serve a source; yield the address."""
+    from conftest import volfs
+
+    command = [volfs(), "serve", str(source), "--listen", f"127.0.0.1:{port}", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="session")
+def launch():
+    """Yield what starts Chromium with some options."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (or name it in CHROMIUM)")
+    with sync_api.sync_playwright() as playwright:
+        yield lambda *options: playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *options])
+
+
+@pytest.fixture(scope="session")
+def browser(launch):
+    """Yield Chromium."""
+    chromium = launch()
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture
+def failures() -> list[str]:
+    """Return a list for parts of the messages of failed requests that a test wants."""
+    return []
+
+
+@pytest.fixture
+def page(browser, failures):
+    """Yield a page that fails the test if a script fails or anything but a server of this machine is asked."""
+    context = browser.new_context(viewport={"width": 1200, "height": 1000})
+    page = context.new_page()
+    page.set_default_timeout(30000)
+    wrong: list[str] = []
+    local = ("http://127.0.0.1:", "data:", "blob:")
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if request.url.startswith(local) else wrong.append(request.url))
+    yield page
+    context.close()
+    assert [text for text in wrong if not any(part in text for part in failures)] == []
+
+
+def until(page, expression):
+    """Wait until a script's expression is true. The page's security policy does not let it evaluate texts by itself."""
+    deadline = time.monotonic() + 30
+    while not page.evaluate(f"Boolean({expression})"):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(20)
+
+
+def wait(page):
+    """Wait until all that is seen has been fetched and drawn."""
+    # the stage may be about to be replaced by one with other planes
+    is_shown = "volfsStage.planes.every(({ row, number }) => row === volfsStage.view.planes[number]?.row)"
+    until(page, f"window.volfsStage?.isComplete && !volfsStage.pending && {is_shown}")
+
+
+def show(page, server, dataset, layer=None):
+    """Open a dataset and wait for its pictures; another layer than the first one by its name."""
+    page.goto("about:blank")
+    page.goto(f"{server}/{dataset}/" + (f"#layer={urllib.request.quote(layer, safe='')}" if layer else ""))
+    wait(page)
+    page.wait_for_timeout(100)
+    wait(page)
+
+
+def get_json(address):
+    return json.load(urllib.request.urlopen(address))
+
+
+def samples(server, dataset, folder, lod=0):
+    """Return the description of a level and its stored samples."""
+    place = f"{server}/{dataset}/{folder.removeprefix('./').rstrip('/')}/lod{lod}"
+    about = get_json(f"{place}.json")
+    data = urllib.request.urlopen(f"{place}.raw").read()
+    return about, np.frombuffer(data, np.dtype(about["dtype"]).newbyteorder("<")).reshape(about["shape"])
+
+
+PIXELS = """(n) => {
+  const { planes, view } = volfsStage, plane = planes[n], { canvas } = plane, ratio = devicePixelRatio;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const [rows, columns, colours] = [[], [], []];
+  for (let row = 0; row < view.layer.shape[plane.row]; row++) {
+    for (let column = 0; column < view.layer.shape[plane.column]; column++) {
+      const [x, y] = plane.pointAt(column, row).map((at) => Math.floor(at * ratio));
+      if (x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) continue;
+      rows.push(row);
+      columns.push(column);
+      colours.push([...data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 4)]);
+    }
+  }
+  return { rows, columns, colours, row: plane.row, column: plane.column, index: view.index, isHidden: plane.element.hidden };
+}"""
+
+
+def pixels(page, n):
+    """Return the painted pixels at the middles of the samples that a plane shows: places in the array, and colours."""
+    found = page.evaluate(PIXELS, n)
+    at = [np.full(len(found["rows"]), index) for index in found["index"]]
+    at[found["row"]], at[found["column"]] = np.array(found["rows"]), np.array(found["columns"])
+    return tuple(at), np.array(found["colours"], int).reshape(-1, 4)
+
+
+def magnify(page, least=6):
+    """Zoom in until samples have so many pixels, and hide the crosshair, so that each sample has pixels of its own."""
+    page.evaluate(
+        """(least) => {
+          const { view } = volfsStage;
+          const smallest = Math.min(...view.axes.map((axis) => view.pixels(axis)));
+          if (smallest < least) view.zoomBy(least / smallest);
+          view.set({ hasCrosshair: false });
+        }""",
+        least,
+    )
+    wait(page)
+
+
+def read_out(page):
+    return page.locator("#readout").inner_text()
