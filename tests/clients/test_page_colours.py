@@ -129,7 +129,6 @@ LAYERS = [
     ("wkw/old", "color", "values", 3),
     ("wkw/pyramid", "rgb", "rgb", 3),
     ("wkw/pyramid", "segmentation", "labels", 3),
-    ("wkw/pyramid", "flow", "values", 3),
     ("zarr/webknossos", "rgb", "rgb", 3),
     ("zarr/image-0.5.zarr", "labels/cells", "labels", 1),
     ("zarr/v3.zarr", "bool", "values", 1),

@@ -96,13 +96,15 @@ export class Stage {
 
   draw() {
     const order = [this.active, ...this.planes.keys()].filter((n, at, all) => all.indexOf(n) === at);
-    const states = order.filter((n) => !this.planes[n].element.hidden).map((n) => this.planes[n].draw());
+    const shown = order.map((n) => this.planes[n]).filter((plane) => !plane.element.hidden);
+    const states = shown.map((plane) => plane.draw());
     const isHurried = performance.now() - (this.movedAt ?? 0) < HURRY;
     const quick = isHurried ? states.flatMap((state) => state.quick) : [];
     const missing = states.flatMap((state) => state.missing);
     this.isComplete = missing.length === 0;
-    // neighbours are fetched when everything that is seen is there
-    const ahead = this.isComplete && isHurried ? states[0]?.ahead ?? [] : [];
+    // neighbours are fetched when everything that is seen is there, and somebody goes through slices
+    const isTravelling = performance.now() - this.view.steppedAt < HURRY;
+    const ahead = this.isComplete && isTravelling ? shown.find((plane) => plane.across === this.view.steppedAxis)?.state.ahead ?? [] : [];
     if (!this.isComplete || ahead.length > 0 || !isHurried) this.store.want([...quick, ...missing, ...ahead]);
     this.lod = states[0]?.lod ?? 0;
     this.isTooLarge = states.some((state) => state.isTooLarge);

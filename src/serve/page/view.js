@@ -24,6 +24,7 @@ export class View {
     this.changed = () => {};
     this.index = layer.shape.map((count) => Math.floor((count - 1) / 2));
     this.lastMove = layer.shape.map(() => 1);
+    [this.steppedAt, this.steppedAxis] = [-Infinity, null];
     this.range = null;
     this.map = layer.kind === "labels" ? LABELS : "Grey";
     this.picked = null;
@@ -97,6 +98,7 @@ export class View {
     const next = clamp(Math.round(index), 0, this.layer.shape[axis] - 1);
     if (!Number.isFinite(next) || next === this.index[axis]) return;
     this.lastMove[axis] = Math.sign(next - this.index[axis]);
+    [this.steppedAt, this.steppedAxis] = [performance.now(), axis];
     this.index[axis] = next;
     this.changed();
   }
