@@ -69,7 +69,6 @@ class LayerPage {
     this.isRanged = this.view.range !== null;
     this.isColoured = new URLSearchParams(address).has("colours");
     this.survey = outline(layer.dataset.geometry);
-    this.profile = new Profile(layer);
     this.section = new Section(this.view);
     this.histogram = new Histogram(layer, (range) => this.setRange(range));
     this.stage = new Stage(this.view, {
@@ -80,6 +79,7 @@ class LayerPage {
       changed: () => this.showChanged(),
       lost: (isLost) => { this.isLost = isLost; },
     });
+    this.profile = new Profile(layer, this.stage.store);
     this.build();
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);

@@ -1,15 +1,17 @@
 // The samples along one axis through the crosshair, as a curve.
 
 import { number, round, short, svg } from "./dom.js";
-import { samplesOf } from "./samples.js";
+import { SampleStore } from "./samples.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM] = [280, 150, 44, 18];
 /** The most samples that are drawn: of a longer line the levels have fewer. */
 const MOST = 4096;
 
 export class Profile {
-  constructor(layer) {
+  /** The samples are those of the version that a store reads. */
+  constructor(layer, store = new SampleStore({ changed: () => {} })) {
     this.layer = layer;
+    this.store = store;
     this.axis = layer.vertical >= 0 ? layer.vertical : layer.usualPlanes().at(-1) ?? 0;
     this.element = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "profile" });
     this.key = "";
@@ -29,10 +31,11 @@ export class Profile {
     this.controller?.abort();
     this.controller = new AbortController();
     try {
-      const answer = await fetch(`${layer.folder}lod${lod}.raw?box=${box}`, { signal: this.controller.signal });
-      if (!answer.ok) throw new Error((await answer.text()).trim());
-      this.draw(samplesOf(await answer.arrayBuffer(), level.dtype), level, index);
+      const line = { url: `${layer.folder}lod${lod}.raw?box=${box}`, dtype: level.dtype, folder: layer.folder };
+      this.draw(await this.store.fetch(line, this.controller.signal), level, index);
     } catch (error) {
+      // it is tried again when the view changes
+      if (key === this.key) this.key = "";
       if (error.name === "AbortError") return undefined;
       this.element.replaceChildren(svg("text", { x: 8, y: 20, class: "problem" }, error.message.slice(0, 60)));
     }

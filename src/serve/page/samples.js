@@ -76,8 +76,11 @@ export class SampleStore {
     const version = answer.headers.get("volfs-version");
     const known = this.version.get(folder);
     if (version && known && version !== known) {
-      this.isStopped = true;
-      this.changed();
+      // a server that has come back numbers its versions anew
+      if (!this.isLost) {
+        this.isStopped = true;
+        this.changed();
+      }
       throw new DOMException("the source has changed", "AbortError");
     }
     if (version) this.version.set(folder, version);

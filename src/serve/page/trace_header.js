@@ -22,7 +22,9 @@ export async function showHeaders(place, layer) {
   const body = element("tbody");
   const note = element("p", { className: "status", role: "status" });
   const isLittle = layer.dataset.vds?.segy?.dataEndianness === "little";
+  let asked = 0;
   async function show() {
+    const turn = ++asked;
     const index = fields.map((field, n) => Math.min(axes[n].count - 1, Math.max(0, Math.round(layer.indexOf(n, Number(field.value)) || 0))));
     const answer = await fetch(`${layer.folder}lod0.raw?box=${[...index, ":"].join(",")}`);
     if (!answer.ok) {
@@ -30,6 +32,8 @@ export async function showHeaders(place, layer) {
       return;
     }
     const view = new DataView(await answer.arrayBuffer());
+    // another trace may have been chosen meanwhile
+    if (turn !== asked) return;
     note.textContent = `Trace [${index.join(", ")}]; words that are 0 are left out`;
     const rows = WORDS.map(([name, byte, size]) => [name, byte, size === 4 ? view.getInt32(byte - 1, isLittle) : view.getInt16(byte - 1, isLittle)]);
     body.replaceChildren(...rows.filter(([, , value]) => value !== 0).map(([name, byte, value]) =>
