@@ -580,9 +580,9 @@ def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
 def test_neuroglancer_draws_what_the_page_links_to(launch):
     neuroglancer = pytest.importorskip("neuroglancer")
     neuroglancer.set_server_bind_address("127.0.0.1")
-    viewer = neuroglancer.Viewer(token="volfs").get_viewer_url()
+    viewer = neuroglancer.Viewer(token="volfs")
     graphics = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
-    with serving(DATA / "demo", "--neuroglancer", viewer) as address:
+    with serving(DATA / "demo", "--neuroglancer", viewer.get_viewer_url()) as address:
         browser = launch(*graphics)
         page = browser.new_page(viewport={"width": 800, "height": 600})
         page.goto(f"{address}/cells/")
