@@ -18,6 +18,8 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
+CANVAS = "canvas.slice"
+
 
 @contextmanager
 def serving(source, *options, port=0) -> Iterator[str]:
@@ -121,7 +123,7 @@ PIXELS = """(n) => {
       colours.push([...data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 4)]);
     }
   }
-  return { rows, columns, colours, row: plane.row, column: plane.column, index: view.index, isHidden: plane.element.hidden };
+  return { rows, columns, colours, row: plane.row, column: plane.column, index: view.index };
 }"""
 
 
@@ -149,3 +151,23 @@ def magnify(page, least=6):
 
 def read_out(page):
     return page.locator("#readout").inner_text()
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[str]:
+    """Serve the demo data; yield the address."""
+    from conftest import DATA
+
+    with serving(DATA / "demo") as address:
+        yield address
+
+
+def point(page, plane, column, row):
+    """Return the point of the window, a whole one, where a plane shows a position."""
+    box = page.locator(CANVAS).nth(plane).bounding_box()
+    x, y = page.evaluate(f"volfsStage.planes[{plane}].pointAt({column}, {row})")
+    return round(box["x"] + x), round(box["y"] + y)
+
+
+def index_of(page):
+    return page.evaluate("volfsStage.view.index")

@@ -6,45 +6,21 @@ Needs playwright for Python, and Chromium: that of the environment variable CHRO
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 import shlex
 import shutil
-import socket
 import struct
 import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from browser import get_json, magnify, pixels, read_out, samples, serving, show, until, wait
+from browser import CANVAS, get_json, index_of, magnify, pixels, point, read_out, samples, serving, show, until, wait
 from conftest import DATA, volfs
-from test_page_colours import coloured
 
 Image = pytest.importorskip("PIL.Image")
-CANVAS = "canvas.slice"
-
-
-@pytest.fixture(scope="module")
-def demo() -> Iterator[str]:
-    """Serve the demo data; yield the address."""
-    with serving(DATA / "demo") as address:
-        yield address
-
-
-def point(page, plane, column, row):
-    """Return the point of the window, a whole one, where a plane shows a position."""
-    box = page.locator(CANVAS).nth(plane).bounding_box()
-    x, y = page.evaluate(f"volfsStage.planes[{plane}].pointAt({column}, {row})")
-    return round(box["x"] + x), round(box["y"] + y)
-
-
-def index_of(page):
-    return page.evaluate("volfsStage.view.index")
 
 
 # the list
@@ -55,7 +31,7 @@ def test_the_list_shows_all_datasets(page, demo):
     page.wait_for_selector(".cards li:nth-child(4) .about b")
     assert page.locator(".cards .name").all_inner_texts() == ["cells", "cloud-survey", "north.zgy", "south.vds"]
     until(page, "[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
-    assert "128 × 96 × 192, float32" in page.locator(".cards li", has_text="north.zgy").inner_text()
+    assert "128 × 96 × 192, float32" in page.locator(".cards li", has_text="north.zgy").inner_text()  # noqa: RUF001
     assert page.locator("svg.survey-map a").count() >= 2
     page.locator(".cards").get_by_role("link", name="south.vds").click()
     until(page, "window.volfsStage?.isComplete")
@@ -66,7 +42,10 @@ def test_the_list_shows_all_datasets(page, demo):
 def test_the_list_looks_into_folders_and_says_what_is_broken(page, server, failures):
     failures += ["status of 404", "status of 500"]
     page.goto(f"{server}/")
-    until(page, "document.querySelector('h1')?.textContent.endsWith('datasets') && !document.querySelector('.status').textContent")
+    until(
+        page,
+        "/datasets$/.test(document.querySelector('h1')?.textContent) && document.querySelector('.status').textContent === ''",
+    )
     while "more" in page.locator("#main > .status").last.text_content():
         page.mouse.wheel(0, 5000)
         page.wait_for_timeout(100)
@@ -146,7 +125,11 @@ def test_planes_are_linked(page, demo):
     page.mouse.up()
     assert abs(index_of(page)[1] - (moved[1] - 20)) <= 1 and index_of(page)[2] == moved[2]
     # fields take line numbers and times
-    for field, value, axis, index in [("#field0", "1040", 0, 20), ("#field1", "2011", 1, 11), ("#field2", "1400", 2, 50)]:
+    for field, value, axis, index in [
+        ("#field0", "1040", 0, 20),
+        ("#field1", "2011", 1, 11),
+        ("#field2", "1400", 2, 50),
+    ]:
         page.locator(field).fill(value)
         page.locator(field).press("Enter")
         assert index_of(page)[axis] == index
@@ -163,7 +146,12 @@ def test_planes_are_linked(page, demo):
 
 def test_wheel_zoom_pan_and_jump(page, demo):
     show(page, demo, "north.zgy")
-    view = lambda: page.evaluate("({ zoom: volfsStage.view.zoom, centre: volfsStage.view.centre, index: volfsStage.view.index })")
+
+    def view():
+        return page.evaluate(
+            "({ zoom: volfsStage.view.zoom, centre: volfsStage.view.centre, index: volfsStage.view.index })"
+        )
+
     before = view()
     x, y = point(page, 0, 30, 60)
     page.mouse.move(x, y)
@@ -205,8 +193,10 @@ def test_coarser_levels_are_shown_when_zoomed_out(page, demo):
 def test_keys(page, demo):
     show(page, demo, "north.zgy")
     page.locator(CANVAS).nth(0).focus()
-    steps = [("Home", (0, 47, 95)), (".", (1, 47, 95)), ("PageDown", (11, 47, 95)), (",", (10, 47, 95)), ("PageUp", (0, 47, 95)),
-             ("End", (127, 47, 95)), ("ArrowRight", (127, 48, 95)), ("Shift+ArrowLeft", (127, 38, 95)), ("ArrowDown", (127, 38, 96)),
+    steps = [("Home", (0, 47, 95)), (".", (1, 47, 95)), ("PageDown", (11, 47, 95)), (",", (10, 47, 95)),
+             ("PageUp", (0, 47, 95)),
+             ("End", (127, 47, 95)), ("ArrowRight", (127, 48, 95)), ("Shift+ArrowLeft", (127, 38, 95)),
+             ("ArrowDown", (127, 38, 96)),
              ("Shift+ArrowUp", (127, 38, 86))]  # fmt: skip
     for key, index in steps:
         page.keyboard.press(key)
@@ -261,7 +251,7 @@ def test_the_address_holds_the_view(page, demo):
     page.mouse.click(*point(page, 0, 40, 44), button="right")
     page.locator(CANVAS).nth(1).dblclick(position={"x": 60, "y": 60})
     page.wait_for_timeout(600)
-    held = "[volfsStage.view.encode(), volfsStage.view.index, volfsStage.view.range, volfsStage.view.map, volfsStage.view.maximized]"
+    held = "(({ index, range, map, maximized }) => [volfsStage.view.encode(), index, range, map, maximized])(volfsStage.view)"
     before, address = page.evaluate(held), page.url
     assert before[1][1:] == [44, 40] and before[2:] == [[12, 180.5], "Magma", 1]
     for _ in range(2):
@@ -298,9 +288,14 @@ def test_back_and_forward(page, demo):
 
 def test_time_slices_have_the_proportions_of_the_world(page, server):
     show(page, server, "zgy/v3_rotated.zgy")
-    steps = np.array(get_json(f"{server}/zgy/v3_rotated.zgy/dataset.json")["geometry"]["affine"]["index_to_world"])[:, :2]
+    steps = np.array(get_json(f"{server}/zgy/v3_rotated.zgy/dataset.json")["geometry"]["affine"]["index_to_world"])[
+        :, :2
+    ]
     lengths = np.hypot(*steps)
-    ends = lambda: np.array(page.evaluate("[[0, 0], [1, 0], [0, 1]].map((at) => volfsStage.planes[2].pointAt(...at))"))
+
+    def ends():
+        return np.array(page.evaluate("[[0, 0], [1, 0], [0, 1]].map((at) => volfsStage.planes[2].pointAt(...at))"))
+
     assert page.evaluate("[volfsStage.planes[2].row, volfsStage.planes[2].column]") == [0, 1]
     origin, column, row = ends()
     assert np.isclose(np.hypot(*(row - origin)) / np.hypot(*(column - origin)), lengths[0] / lengths[1])
@@ -319,7 +314,7 @@ def test_time_slices_have_the_proportions_of_the_world(page, server):
 def test_sections_are_stretched_and_wiggles_drawn(page, demo):
     show(page, demo, "north.zgy")
     before = page.evaluate("volfsStage.view.pixels(2)")
-    page.select_option("#vertical", label="× 2")
+    page.select_option("#vertical", label="× 2")  # noqa: RUF001
     assert np.isclose(page.evaluate("volfsStage.view.pixels(2)"), 2 * before)
     page.get_by_role("button", name="Wiggles").click()
     magnify(page, 8)
@@ -355,7 +350,10 @@ def test_downloads_and_copied_lines_read_the_plane(page, demo, tmp_path):
         link = page.locator("a.download", has_text=title)
         address = urllib.parse.urljoin(page.url, link.get_attribute("href"))
         ranges = [part for part in urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)["box"][0].split(",")]
-        where = tuple(int(part) if ":" not in part else slice(*(int(n) if n else None for n in part.split(":"))) for part in ranges)
+        where = tuple(
+            int(part) if ":" not in part else slice(*(int(n) if n else None for n in part.split(":")))
+            for part in ranges
+        )
         with page.expect_download() as download:
             link.click()
         download.value.save_as(tmp_path / name)
@@ -374,204 +372,6 @@ def test_downloads_and_copied_lines_read_the_plane(page, demo, tmp_path):
     with page.expect_download() as download:
         page.get_by_role("button", name="Picture (.png)").click()
     assert Image.open(download.value.path()).size[0] > 300
-
-
-# data that takes long, is replaced or damaged, and servers that end
-
-SLOW = """
-window.slow = { delay: 0, asked: [], aborted: 0, inFlight: 0 };
-const whole = window.fetch;
-window.fetch = async (url, options) => {
-  if (!String(url).includes("?box=") || !options?.signal) return whole(url, options);
-  slow.asked.push(String(url));
-  slow.inFlight++;
-  options.signal.addEventListener("abort", () => { slow.aborted++; });
-  try {
-    await new Promise((done, fail) => {
-      setTimeout(done, slow.delay);
-      options.signal.addEventListener("abort", () => fail(new DOMException("given up", "AbortError")));
-    });
-    return await whole(url, options);
-  } finally { slow.inFlight--; }
-};
-"""
-
-
-def test_scrubbing_cold_data_shows_no_blank_and_gives_up_old_requests(page, demo):
-    page.add_init_script(SLOW)
-    show(page, demo, "north.zgy")
-    page.evaluate("slow.delay = 150; volfsStage.view.set({ hasCrosshair: false })")
-    page.wait_for_timeout(500)
-    page.evaluate("slow.asked = []; slow.aborted = 0")
-    page.locator(CANVAS).nth(0).focus()
-    for step in range(30):
-        page.keyboard.press("PageDown" if step < 5 else ".")
-        page.evaluate("new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))")
-        for n in range(3):
-            assert (pixels(page, n)[1][:, 3] == 255).all(), step
-    assert page.evaluate("slow.aborted") > 0 and page.evaluate("slow.inFlight") <= 8
-    wait(page)
-    magnify(page)
-    array = samples(demo, "north.zgy", "data")[1]
-    at, colours = pixels(page, 0)
-    assert set(at[0]) == {index_of(page)[0]} and len({tuple(c) for c in colours}) > 20 and array.shape[0] > at[0][0]
-
-
-def test_neighbours_are_fetched_in_the_direction_of_travel(page, demo):
-    page.add_init_script(SLOW)
-    show(page, demo, "cells")
-    page.wait_for_timeout(500)
-    # nothing but what is seen was fetched at first: the planes and a profile
-    assert page.evaluate("slow.asked.filter((url) => url.includes('lod0.raw')).length") <= 4
-    page.locator(CANVAS).nth(0).focus()
-    page.evaluate("slow.asked = []")
-    for _ in range(3):
-        page.keyboard.press(".")
-        wait(page)
-        page.wait_for_timeout(50)
-    page.wait_for_timeout(1000)
-    first = page.evaluate("slow.asked.map((url) => Number(url.match(/box=(\\d+):/)?.[1])).filter((n) => n > 0)")
-    here = index_of(page)[0]
-    assert here + 1 in first and here + 4 in first
-    page.evaluate("slow.delay = 300")
-    page.keyboard.press(".")
-    page.wait_for_timeout(100)
-    assert page.evaluate("volfsStage.isComplete")
-
-
-def test_a_replaced_source_is_not_mixed(page, tmp_path):
-    source = tmp_path / "data"
-    source.mkdir()
-    shutil.copy(DATA / "zgy" / "v3_float32.zgy", source / "a.zgy")
-    with serving(source) as address:
-        show(page, address, "a.zgy")
-        magnify(page)
-        old = samples(address, "a.zgy", "data")[1]
-        content = bytearray((source / "a.zgy").read_bytes())
-        # the same with other samples: those of the first brick
-        at = content.find(old[0, 0, :8].tobytes())
-        assert at > 0
-        content[at : at + 4096] = np.linspace(-5, 5, 1024, dtype="<f4").tobytes()
-        (tmp_path / "new").write_bytes(content)
-        os.replace(tmp_path / "new", source / "a.zgy")
-        page.locator(CANVAS).nth(0).focus()
-        # the server looks for a new version about once a second
-        for key in ["Home", *"." * 30]:
-            page.keyboard.press(key)
-            page.wait_for_timeout(200)
-            if page.locator(".banner").is_visible():
-                break
-        assert "has changed" in page.locator(".banner").inner_text()
-        page.wait_for_timeout(500)
-        # what is seen is all of the old one, also where a plane waits for a slice
-        limits = page.evaluate("volfsStage.view.range")
-        about = get_json(f"{address}/a.zgy/data/lod0.json")
-        for n in (1, 2):
-            at, colours = pixels(page, n)
-            np.testing.assert_array_equal(colours[:, :3], coloured(old[at], about, "Seismic", limits))
-        at, colours = pixels(page, 0)
-        slices = [coloured(old[(i, *at[1:])], about, "Seismic", limits) for i in range(len(old))]
-        assert any((one == colours[:, :3]).all() for one in slices)
-        page.get_by_role("button", name="Show the new one").click()
-        until(page, "document.querySelector('.banner')?.hidden")
-        wait(page)
-        new = samples(address, "a.zgy", "data")[1]
-        assert (new != old).any()
-        page.mouse.move(*point(page, 0, *page.evaluate("[volfsStage.view.index[1], volfsStage.view.index[2]]")))
-        assert float(read_out(page).rsplit("·", 1)[1]) == float(str(new[tuple(index_of(page))]))
-
-
-@pytest.mark.parametrize(("dataset", "bad"), [("bad_cut_in_brick", 16), ("bad_zfp_magic", 8), ("bad_entry_past_end", 8)])
-def test_a_damaged_brick_is_hatched_and_says_why(page, server, failures, dataset, bad):
-    failures.append("status of 500")
-    show(page, server, f"zgy/{dataset}.zgy")
-    magnify(page)
-    until(page, "volfsStage.planes[2].reasons.length > 0")
-    wait(page)
-    at, colours = pixels(page, 2)
-    is_bad = (at[0] >= bad) & (at[0] < bad + 8)
-    assert is_bad.any() and not is_bad.all()
-    assert (colours[~is_bad][:, 3] == 255).all() and len({tuple(c) for c in colours[~is_bad]}) > 5
-    red = [c for c in colours[is_bad] if c[0] > c[1] + 40 and c[0] > c[2] + 40]
-    assert len(red) > 5 and not any((c == (0x30, 0x48, 0x38, 255)).all() for c in colours[is_bad])
-    page.mouse.move(*point(page, 2, 3, bad + 1))
-    assert re.search(rf"cannot be read: lod 0, brick \[{bad // 8}, 0, 0\]", read_out(page))
-    assert "brick" in page.locator(CANVAS).nth(2).get_attribute("title")
-    page.mouse.move(*point(page, 2, 3, 2))
-    assert "cannot be read" not in read_out(page)
-    # a section that lies in the brick alone
-    page.locator(CANVAS).nth(0).focus()
-    page.keyboard.press("End")
-    until(page, "volfsStage.planes[0].reasons.length > 0")
-
-
-def test_a_lost_server_comes_back(page, failures):
-    failures += ["ERR_CONNECTION", "ERR_EMPTY_RESPONSE"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with serving(DATA / "demo", port=port) as address:
-        show(page, address, "north.zgy")
-    page.locator(CANVAS).nth(0).focus()
-    page.keyboard.press("Home")
-    until(page, "document.querySelector('.stage .status').textContent.includes('server does not answer')")
-    page.keyboard.press(".")
-    with serving(DATA / "demo", port=port) as address:
-        until(page, "!document.querySelector('.stage .status').textContent.includes('server does not answer')")
-        wait(page)
-        assert index_of(page)[0] == 1 and page.locator(".banner").is_hidden()
-        page.mouse.move(*point(page, 0, 40, 40))
-        array = samples(address, "north.zgy", "data")[1]
-        row, column = (int(n) for n in re.match(r"\[1, (\d+), (\d+)\]", read_out(page)).groups())
-        assert np.float32(read_out(page).rsplit("·", 1)[1]) == array[1, row, column]
-
-
-# large data
-
-
-@pytest.fixture(scope="module")
-def vast(tmp_path_factory) -> Iterator[str]:
-    """Serve a WKW dataset of 32 x 100000 x 100000 samples, all 0 but those of its last cube; yield the address."""
-    source = tmp_path_factory.mktemp("vast")
-    count, cube = 100_000, 32
-    last = (count - 1) // cube
-    # blocks of 32 samples along each axis, one in a cube, stored raw, uint8
-    header = b"WKW" + bytes([1, 0x05, 1, 1, 1])
-    corner = header + (16).to_bytes(8, "little") + b"\x07" * cube**3
-    for name, content in {"header.wkw": header + bytes(8), f"z0/y{last}/x{last}.wkw": corner}.items():
-        path = source / "color" / "1" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    box = {"topLeft": [0, 0, 0], "width": count, "height": count, "depth": cube}
-    layer = {"name": "color", "category": "color", "elementClass": "uint8", "dataFormat": "wkw", "boundingBox": box}
-    layer["wkwResolutions"] = [{"resolution": 1, "cubeLength": cube}]
-    properties = {"id": {"name": "vast", "team": ""}, "scale": [4, 4, 30], "dataLayers": [layer]}
-    (source / "datasource-properties.json").write_text(json.dumps(properties))
-    with serving(source) as address:
-        yield f"{address}/{source.name}/"
-
-
-def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
-    tiles: list[str] = []
-    page.on("request", lambda request: tiles.append(request.url) if "?box=" in request.url else None)
-    page.goto(vast)
-    wait(page)
-    assert len(tiles) < 500
-    note = page.locator(".plane-note").nth(0)
-    assert "no level that is coarse enough" in note.inner_text()
-    page.evaluate("volfsStage.view.set({ centre: [16, 99990, 99990] }); volfsStage.view.zoomBy(1000)")
-    page.evaluate("volfsStage.view.setIndex(1, 99995); volfsStage.view.setIndex(2, 99995)")
-    wait(page)
-    assert "coarse enough" not in note.inner_text()
-    page.mouse.move(*point(page, 0, 99997, 99998))
-    text = read_out(page)
-    assert re.match(r"\[\d+, 99998, 99997\]", text) and text.rsplit("·", 1)[1].strip() == "7"
-    page.keyboard.down("Control")
-    page.mouse.wheel(0, 100000)
-    page.keyboard.up("Control")
-    page.wait_for_timeout(500)
-    wait(page)
-    assert len(tiles) < 1500
 
 
 # other programs, access, and screens

@@ -62,7 +62,13 @@ def number_of_label(label):
 def array_of_zarr(folder, array, axes, fill=0):
     """Write an array in the form of Zarr, version 3, in one chunk."""
     folder.mkdir(parents=True)
-    about = {"zarr_format": 3, "node_type": "array", "shape": array.shape, "data_type": str(array.dtype), "attributes": {}}
+    about = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": array.shape,
+        "data_type": str(array.dtype),
+        "attributes": {},
+    }
     about["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": array.shape}}
     about["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "/"}}
     about["codecs"] = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -81,7 +87,9 @@ def made(tmp_path_factory):
     values[2:5, 3:6, 4:9] = np.nan
     values[0, 0, 0] = np.inf
     array_of_zarr(folder / "nan.zarr", values, ["z", "y", "x"], 0.0)
-    array_of_zarr(folder / "five.zarr", rng.integers(0, 4000, (3, 2, 5, 7, 9)).astype("uint16"), ["t", "p", "z", "y", "x"])
+    array_of_zarr(
+        folder / "five.zarr", rng.integers(0, 4000, (3, 2, 5, 7, 9)).astype("uint16"), ["t", "p", "z", "y", "x"]
+    )
     array_of_zarr(folder / "mask.zarr", (rng.random((5, 7, 9)) > 0.6).astype("uint8"), ["z", "y", "x"])
     array_of_zarr(folder / "bright.zarr", rng.integers(-(2**40), 2**40, (5, 7, 9)), ["z", "y", "x"])
     ids = rng.integers(0, 2**63, (4, 6), dtype="uint64").repeat(3, 0).repeat(3, 1)
@@ -154,7 +162,9 @@ def test_painted_pixels_are_the_samples(page, server, dataset, layer, kind, plan
     magnify(page)
     assert check_planes(page, server, dataset) > 10
     # another slice across each plane
-    page.evaluate("volfsStage.planes.forEach((plane) => plane.across === null || volfsStage.view.setIndex(plane.across, 1))")
+    page.evaluate(
+        "volfsStage.planes.forEach((plane) => plane.across === null || volfsStage.view.setIndex(plane.across, 1))"
+    )
     wait(page)
     assert check_planes(page, server, dataset) > 10
 
@@ -240,13 +250,18 @@ def test_channels_are_added_up(page, server):
     dataset = "zarr/image-0.5.zarr"
     show(page, server, dataset, "data")
     magnify(page)
-    assert page.evaluate("volfsStage.view.layer.channels.map((one) => [one.name, one.range])") == [["dapi", [3, 60]], ["gfp", [1, 50]]]
+    assert page.evaluate("volfsStage.view.layer.channels.map((one) => [one.name, one.range])") == [
+        ["dapi", [3, 60]],
+        ["gfp", [1, 50]],
+    ]
 
     def painted(about, array, at):
         total = np.zeros((len(at[0]), 3), int)
         for one in page.evaluate("volfsStage.view.layer.channels"):
             if one["isShown"]:
-                total += coloured(array[(np.full(len(at[0]), one["number"]), *at[1:])], about, one["colour"], one["range"])
+                total += coloured(
+                    array[(np.full(len(at[0]), one["number"]), *at[1:])], about, one["colour"], one["range"]
+                )
         return np.minimum(total, 255)
 
     assert check_planes(page, server, dataset, painted) > 100
@@ -298,7 +313,12 @@ def test_a_click_marks_a_label_of_64_bits(page, made):
 
 
 def test_read_outs_are_the_values(page, server, made):
-    for address, dataset in [(server, "zgy/v3_int8.zgy"), (server, "demo/north.zgy"), (server, "demo/cells"), (made, "nan.zarr")]:
+    for address, dataset in [
+        (server, "zgy/v3_int8.zgy"),
+        (server, "demo/north.zgy"),
+        (server, "demo/cells"),
+        (made, "nan.zarr"),
+    ]:
         show(page, address, dataset)
         about, array = samples(address, dataset, page.evaluate("volfsStage.view.layer.folder"))
         for n in range(3):

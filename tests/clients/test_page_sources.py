@@ -1,0 +1,218 @@
+"""The page of `volfs serve` in headless Chromium: slow, replaced, damaged and vast sources, and servers that end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from browser import CANVAS, get_json, index_of, magnify, pixels, point, read_out, samples, serving, show, until, wait
+from conftest import DATA
+from test_page_colours import coloured
+
+Image = pytest.importorskip("PIL.Image")
+
+
+# data that takes long, is replaced or damaged, and servers that end
+
+SLOW = """
+window.slow = { delay: 0, asked: [], aborted: 0, inFlight: 0 };
+const whole = window.fetch;
+window.fetch = async (url, options) => {
+  if (!String(url).includes("?box=") || !options?.signal) return whole(url, options);
+  slow.asked.push(String(url));
+  slow.inFlight++;
+  options.signal.addEventListener("abort", () => { slow.aborted++; });
+  try {
+    await new Promise((done, fail) => {
+      setTimeout(done, slow.delay);
+      options.signal.addEventListener("abort", () => fail(new DOMException("given up", "AbortError")));
+    });
+    return await whole(url, options);
+  } finally { slow.inFlight--; }
+};
+"""
+
+
+def test_scrubbing_cold_data_shows_no_blank_and_gives_up_old_requests(page, demo):
+    page.add_init_script(SLOW)
+    show(page, demo, "north.zgy")
+    page.evaluate("slow.delay = 150; volfsStage.view.set({ hasCrosshair: false })")
+    page.wait_for_timeout(500)
+    page.evaluate("slow.asked = []; slow.aborted = 0")
+    page.locator(CANVAS).nth(0).focus()
+    for step in range(30):
+        page.keyboard.press("PageDown" if step < 5 else ".")
+        page.evaluate("new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))")
+        for n in range(3):
+            assert (pixels(page, n)[1][:, 3] == 255).all(), step
+    assert page.evaluate("slow.aborted") > 0 and page.evaluate("slow.inFlight") <= 8
+    wait(page)
+    magnify(page)
+    array = samples(demo, "north.zgy", "data")[1]
+    at, colours = pixels(page, 0)
+    assert set(at[0]) == {index_of(page)[0]} and len({tuple(c) for c in colours}) > 20 and array.shape[0] > at[0][0]
+
+
+def test_neighbours_are_fetched_in_the_direction_of_travel(page, demo):
+    page.add_init_script(SLOW)
+    show(page, demo, "cells")
+    page.wait_for_timeout(500)
+    # nothing but what is seen was fetched at first: the planes and a profile
+    assert page.evaluate("slow.asked.filter((url) => url.includes('lod0.raw')).length") <= 4
+    page.locator(CANVAS).nth(0).focus()
+    page.evaluate("slow.asked = []")
+    for _ in range(3):
+        page.keyboard.press(".")
+        wait(page)
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(1000)
+    first = page.evaluate("slow.asked.map((url) => Number(url.match(/box=(\\d+):/)?.[1])).filter((n) => n > 0)")
+    here = index_of(page)[0]
+    assert here + 1 in first and here + 4 in first
+    page.evaluate("slow.delay = 300")
+    page.keyboard.press(".")
+    page.wait_for_timeout(100)
+    assert page.evaluate("volfsStage.isComplete")
+
+
+def test_a_replaced_source_is_not_mixed(page, tmp_path):
+    source = tmp_path / "data"
+    source.mkdir()
+    shutil.copy(DATA / "zgy" / "v3_float32.zgy", source / "a.zgy")
+    with serving(source) as address:
+        show(page, address, "a.zgy")
+        magnify(page)
+        old = samples(address, "a.zgy", "data")[1]
+        content = bytearray((source / "a.zgy").read_bytes())
+        # the same with other samples: those of the first brick
+        at = content.find(old[0, 0, :8].tobytes())
+        assert at > 0
+        content[at : at + 4096] = np.linspace(-5, 5, 1024, dtype="<f4").tobytes()
+        (tmp_path / "new").write_bytes(content)
+        os.replace(tmp_path / "new", source / "a.zgy")
+        page.locator(CANVAS).nth(0).focus()
+        # the server looks for a new version about once a second
+        for key in ["Home", *"." * 30]:
+            page.keyboard.press(key)
+            page.wait_for_timeout(200)
+            if page.locator(".banner").is_visible():
+                break
+        assert "has changed" in page.locator(".banner").inner_text()
+        page.wait_for_timeout(500)
+        # what is seen is all of the old one, also where a plane waits for a slice
+        limits = page.evaluate("volfsStage.view.range")
+        about = get_json(f"{address}/a.zgy/data/lod0.json")
+        for n in (1, 2):
+            at, colours = pixels(page, n)
+            np.testing.assert_array_equal(colours[:, :3], coloured(old[at], about, "Seismic", limits))
+        at, colours = pixels(page, 0)
+        slices = [coloured(old[(i, *at[1:])], about, "Seismic", limits) for i in range(len(old))]
+        assert any((one == colours[:, :3]).all() for one in slices)
+        page.get_by_role("button", name="Show the new one").click()
+        until(page, "document.querySelector('.banner')?.hidden")
+        wait(page)
+        new = samples(address, "a.zgy", "data")[1]
+        assert (new != old).any()
+        page.mouse.move(*point(page, 0, *page.evaluate("[volfsStage.view.index[1], volfsStage.view.index[2]]")))
+        assert float(read_out(page).rsplit("·", 1)[1]) == float(str(new[tuple(index_of(page))]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "bad"), [("bad_cut_in_brick", 16), ("bad_zfp_magic", 8), ("bad_entry_past_end", 8)]
+)
+def test_a_damaged_brick_is_hatched_and_says_why(page, server, failures, dataset, bad):
+    failures.append("status of 500")
+    show(page, server, f"zgy/{dataset}.zgy")
+    magnify(page)
+    until(page, "volfsStage.planes[2].reasons.length > 0")
+    wait(page)
+    at, colours = pixels(page, 2)
+    is_bad = (at[0] >= bad) & (at[0] < bad + 8)
+    assert is_bad.any() and not is_bad.all()
+    assert (colours[~is_bad][:, 3] == 255).all() and len({tuple(c) for c in colours[~is_bad]}) > 5
+    red = [c for c in colours[is_bad] if c[0] > c[1] + 40 and c[0] > c[2] + 40]
+    assert len(red) > 5 and not any((c == (0x30, 0x48, 0x38, 255)).all() for c in colours[is_bad])
+    page.mouse.move(*point(page, 2, 3, bad + 1))
+    assert re.search(rf"cannot be read: lod 0, brick \[{bad // 8}, 0, 0\]", read_out(page))
+    assert "brick" in page.locator(CANVAS).nth(2).get_attribute("title")
+    page.mouse.move(*point(page, 2, 3, 2))
+    assert "cannot be read" not in read_out(page)
+    # a section that lies in the brick alone
+    page.locator(CANVAS).nth(0).focus()
+    page.keyboard.press("End")
+    until(page, "volfsStage.planes[0].reasons.length > 0")
+
+
+def test_a_lost_server_comes_back(page, failures):
+    failures += ["ERR_CONNECTION", "ERR_EMPTY_RESPONSE"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(DATA / "demo", port=port) as address:
+        show(page, address, "north.zgy")
+    page.locator(CANVAS).nth(0).focus()
+    page.keyboard.press("Home")
+    until(page, "document.querySelector('.stage .status').textContent.includes('server does not answer')")
+    page.keyboard.press(".")
+    with serving(DATA / "demo", port=port) as address:
+        until(page, "!document.querySelector('.stage .status').textContent.includes('server does not answer')")
+        wait(page)
+        assert index_of(page)[0] == 1 and page.locator(".banner").is_hidden()
+        page.mouse.move(*point(page, 0, 40, 40))
+        array = samples(address, "north.zgy", "data")[1]
+        row, column = (int(n) for n in re.match(r"\[1, (\d+), (\d+)\]", read_out(page)).groups())
+        assert np.float32(read_out(page).rsplit("·", 1)[1]) == array[1, row, column]
+
+
+# large data
+
+
+@pytest.fixture(scope="module")
+def vast(tmp_path_factory) -> Iterator[str]:
+    """Serve a WKW dataset of 32 x 100000 x 100000 samples, all 0 but those of its last cube; yield the address."""
+    source = tmp_path_factory.mktemp("vast")
+    count, cube = 100_000, 32
+    last = (count - 1) // cube
+    # blocks of 32 samples along each axis, one in a cube, stored raw, uint8
+    header = b"WKW" + bytes([1, 0x05, 1, 1, 1])
+    corner = header + (16).to_bytes(8, "little") + b"\x07" * cube**3
+    for name, content in {"header.wkw": header + bytes(8), f"z0/y{last}/x{last}.wkw": corner}.items():
+        path = source / "color" / "1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    box = {"topLeft": [0, 0, 0], "width": count, "height": count, "depth": cube}
+    layer = {"name": "color", "category": "color", "elementClass": "uint8", "dataFormat": "wkw", "boundingBox": box}
+    layer["wkwResolutions"] = [{"resolution": 1, "cubeLength": cube}]
+    properties = {"id": {"name": "vast", "team": ""}, "scale": [4, 4, 30], "dataLayers": [layer]}
+    (source / "datasource-properties.json").write_text(json.dumps(properties))
+    with serving(source) as address:
+        yield f"{address}/{source.name}/"
+
+
+def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
+    tiles: list[str] = []
+    page.on("request", lambda request: tiles.append(request.url) if "?box=" in request.url else None)
+    page.goto(vast)
+    wait(page)
+    assert len(tiles) < 500
+    note = page.locator(".plane-note").nth(0)
+    assert "no level that is coarse enough" in note.inner_text()
+    page.evaluate("volfsStage.view.set({ centre: [16, 99990, 99990] }); volfsStage.view.zoomBy(1000)")
+    page.evaluate("volfsStage.view.setIndex(1, 99995); volfsStage.view.setIndex(2, 99995)")
+    wait(page)
+    assert "coarse enough" not in note.inner_text()
+    page.mouse.move(*point(page, 0, 99997, 99998))
+    text = read_out(page)
+    assert re.match(r"\[\d+, 99998, 99997\]", text) and text.rsplit("·", 1)[1].strip() == "7"
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, 100000)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(500)
+    wait(page)
+    assert len(tiles) < 1500
