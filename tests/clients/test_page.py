@@ -31,7 +31,7 @@ def test_the_list_shows_all_datasets(page, demo):
     page.wait_for_selector(".cards li:nth-child(4) .about b")
     assert page.locator(".cards .name").all_inner_texts() == ["cells", "cloud-survey", "north.zgy", "south.vds"]
     until(page, "[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
-    assert "128 × 96 × 192, float32" in page.locator(".cards li", has_text="north.zgy").inner_text()  # noqa: RUF001
+    assert "128 × 96 × 192, float32" in page.locator("li", has_text="north.zgy").last.inner_text()  # noqa: RUF001
     assert page.locator("svg.survey-map a").count() >= 2
     page.locator(".cards").get_by_role("link", name="south.vds").click()
     until(page, "window.volfsStage?.isComplete")
@@ -251,7 +251,7 @@ def test_the_address_holds_the_view(page, demo):
     page.mouse.click(*point(page, 0, 40, 44), button="right")
     page.locator(CANVAS).nth(1).dblclick(position={"x": 60, "y": 60})
     page.wait_for_timeout(600)
-    held = "(({ index, range, map, maximized }) => [volfsStage.view.encode(), index, range, map, maximized])(volfsStage.view)"
+    held = "((view) => [view.encode(), view.index, view.range, view.map, view.maximized])(volfsStage.view)"
     before, address = page.evaluate(held), page.url
     assert before[1][1:] == [44, 40] and before[2:] == [[12, 180.5], "Magma", 1]
     for _ in range(2):
