@@ -69,7 +69,6 @@ class LayerPage {
     this.isRanged = this.view.range !== null;
     this.isColoured = new URLSearchParams(address).has("colours");
     this.survey = outline(layer.dataset.geometry);
-    this.section = new Section(this.view);
     this.histogram = new Histogram(layer, (range) => this.setRange(range));
     this.stage = new Stage(this.view, {
       drawn: () => this.update(),
@@ -80,6 +79,7 @@ class LayerPage {
       lost: (isLost) => { this.isLost = isLost; },
     });
     this.profile = new Profile(layer, this.stage.store);
+    this.section = new Section(this.view, this.stage.store);
     this.build();
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
@@ -170,8 +170,10 @@ class LayerPage {
     const sets = [];
     for (let a = 0; a < axes.length; a++) for (let b = a + 1; b < axes.length; b++) for (let c = b + 1; c < axes.length; c++) sets.push([axes[a], axes[b], axes[c]]);
     const [pair] = choice("axes", "Planes of", sets.map((set) => set.map((axis) => layer.axes[axis].name).join(", ")), sets.findIndex((set) => set.join() === view.axes.join()), (n) => {
-      view.showAxes(sets[n]);
-      this.remember(true);
+      const address = new URLSearchParams(view.encode());
+      address.set("axes", sets[n].join(","));
+      for (const name of ["centre", "zoom", "plane"]) address.delete(name);
+      history.pushState(null, "", `#${address}`);
       dispatchEvent(new PopStateEvent("popstate"));
     });
     return [pair];

@@ -2,7 +2,6 @@
 
 import { paint } from "./colours.js";
 import { element, number, svg } from "./dom.js";
-import { samplesOf } from "./samples.js";
 
 /** The most traces of a section: where the line is longer, some are left out. */
 const MOST = 800;
@@ -24,8 +23,8 @@ export function tracesAlong(points) {
 }
 
 export class Section {
-  constructor(view) {
-    this.view = view;
+  constructor(view, store) {
+    Object.assign(this, { view, store });
     this.canvas = element("canvas", { className: "section-canvas", role: "img" });
     this.ticks = svg("svg", { class: "section-ticks", "aria-hidden": "true" });
     this.text = element("output", { className: "status" });
@@ -68,12 +67,12 @@ export class Section {
         if (axis === layer.vertical) return ":";
         return axis === layer.inline ? traces[n][0] : axis === layer.crossline ? traces[n][1] : index[axis];
       }).join(",");
-      const answer = await fetch(`${layer.folder}lod0.raw?box=${box}`, { signal });
-      if (!answer.ok) {
+      const trace = await this.store.fetch({ url: `${layer.folder}lod0.raw?box=${box}`, dtype: layer.dtype, folder: layer.folder }, signal)
+        .catch((error) => { if (error.name === "AbortError") throw error; return null; });
+      if (!trace) {
         failed++;
         return;
       }
-      const trace = samplesOf(await answer.arrayBuffer(), layer.dtype);
       all ??= new trace.constructor(traces.length * depth);
       all.set(trace, n * depth);
       this.text.textContent = `Reading traces: ${++done} of ${traces.length}`;
