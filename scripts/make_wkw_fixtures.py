@@ -164,7 +164,7 @@ def pyramid(w):
     (w.root / "pyramid/zarr/1/.zarray").write_text("{}")
     box = dict(topLeft=[0, 0, 0], width=8, height=8, depth=8)
     for name, entry, reason in (
-            ("zarr", {"dataFormat": "neuroglancerPrecomputed", "mags": [{"mag": 1}]}, "its format is neuroglancerPrecomputed"),
+            ("zarr", {"dataFormat": "tiff", "mags": [{"mag": 1}]}, "its format is tiff"),
             ("remote", {"dataFormat": "wkw", "mags": [{"mag": [1, 1, 1], "path": "s3://host/em/1"}]}, "remote"),
             ("nowhere", {"dataFormat": "wkw", "mags": [{"mag": [1, 1, 1]}]}, "no such folder"),
             ("no mags", {"dataFormat": "wkw", "mags": []}, "no mags")):

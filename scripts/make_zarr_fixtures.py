@@ -282,6 +282,26 @@ def webknossos():
     store[...] = samples((40, 32, 24), "u2", 9)
     expect_box("n5", 0, store.read().result()[None], (1, 1, 1))
     layer("n5", "n5", [{"mag": [1, 1, 1], "path": "n5/1", "axisOrder": {"x": 0, "y": 1, "z": 2}}], element_class="uint16")
+    # the arrays begin at their voxel_offset: the box of the layer lies in them, or exceeds them at the low end
+    for name, channels, offset in [("precomputed", 1, (2, 0, 1)), ("precomputed rgb", 3, (6, 4, 1))]:
+        mags = []
+        for lod, mag in enumerate([(1, 1, 1), (2, 2, 1)]):
+            first = [o // m for o, m in zip(offset, mag)]
+            size_of_mag = [-(-n // m) for n, m in zip((40, 32, 24), mag)]
+            spec = {"driver": "neuroglancer_precomputed", "kvstore": {"driver": "file", "path": str(root / name)},
+                    "multiscale_metadata": {"type": "image", "data_type": "uint8", "num_channels": channels},
+                    "scale_metadata": {"size": size_of_mag, "encoding": "raw", "chunk_size": [16, 16, 16], "voxel_offset": first,
+                                       "resolution": [11 * mag[0], 11 * mag[1], 28 * mag[2]]}}
+            store = ts.open(spec, create=True).result()
+            values = samples((*size_of_mag, channels), "u1", lod)
+            store.write(values).result()
+            low = [max(c // m, f) for c, m, f in zip(corner, mag, first)]
+            high = [-(-(c + s) // m) for c, s, m in zip(corner, size, mag)]
+            box = tuple(slice(begin - f, end - f) for begin, end, f in zip(low, high, first))
+            part = values[box].transpose(2, 1, 0, 3)
+            expect("webknossos", f"{name}/{lod}", part if channels > 1 else part[..., 0], name, lod)
+            mags.append({"mag": list(mag), "path": f"./{name}/{11 * mag[0]}_{11 * mag[1]}_{28 * mag[2]}", "axisOrder": {"x": 0, "y": 1, "z": 2}})
+        layer(name, "neuroglancerPrecomputed", mags, element_class="uint8" if channels == 1 else "uint24")
     properties = {"id": {"name": "webknossos", "team": ""}, "scale": {"factor": [11.0, 11.0, 28.0], "unit": "nanometer"}, "dataLayers": layers}
     (root / "datasource-properties.json").write_text(json.dumps(properties, indent=1))
 

@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(format_of(registry(), root.path()), None);
         describe(root.path());
         assert_eq!(format_of(registry(), root.path()), Some("wkw"));
-        let zarr = json!({"dataLayers": [{"name": "a", "dataFormat": "neuroglancerPrecomputed"}]}).to_string();
+        let zarr = json!({"dataLayers": [{"name": "a", "dataFormat": "tiff"}]}).to_string();
         fs::write(root.path().join("datasource-properties.json"), zarr).unwrap();
         fs::remove_dir_all(root.path().join("other")).unwrap();
         assert_eq!(format_of(registry(), root.path()), None, "a description of other data");

@@ -65,8 +65,20 @@ pub(crate) trait Format: Send + Sync {
         false
     }
 
-    /// Opens one array that the description of another format names by its folder.
-    fn open_array(&self, _folder: Arc<dyn Folder>, _with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
+    /// Returns whether an array is described in the folder above its own, as one of the scales of a volume with the axes
+    /// z, y, x, and before them the channel if there are several.
+    fn describes_scales(&self) -> bool {
+        false
+    }
+
+    /// Opens one array that the description of another format names by its folder, or, if the format describes scales,
+    /// by the folder of the volume and the scale's name.
+    fn open_array(
+        &self,
+        _folder: Arc<dyn Folder>,
+        _scale: &str,
+        _with: &OpenWith,
+    ) -> Result<Arc<dyn Array>, FormatError> {
         Err(FormatError::NotThisFormat(format!("arrays of {} are not opened by themselves", self.name())))
     }
 
@@ -179,6 +191,11 @@ pub(crate) trait Array: Send + Sync {
     /// the brick owns. Fails with [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to
     /// be read and `blocking` is [`Blocking::No`].
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError>;
+
+    /// Returns the position of sample 0 along x, y and z, in samples, as other formats count.
+    fn origin(&self) -> [i64; 3] {
+        [0; 3]
+    }
 
     /// Returns the sample that stands in bricks that were never written.
     fn unwritten(&self) -> Element {

@@ -104,7 +104,14 @@ fn attributes_are_in_the_json_of_the_dataset() {
 fn layers_of_webknossos_in_other_formats_appear_as_its_own_do() {
     let dataset = open("webknossos").unwrap();
     let names: Vec<_> = dataset.layers().iter().map(|layer| (&*layer.name, layer.levels.len())).collect();
-    assert_eq!(names, [("color", 2), ("rgb", 2), ("segmentation", 2), ("n5", 1)]);
+    assert_eq!(
+        names,
+        [("color", 2), ("rgb", 2), ("segmentation", 2), ("n5", 1), ("precomputed", 2), ("precomputed rgb", 2)]
+    );
+    // the box begins in the array, or before it
+    let offset = |layer: usize, lod: usize| dataset.layers()[layer].levels[lod].info().native["offset"].clone();
+    assert_eq!([offset(4, 0), offset(4, 1)], [json!([3, 2, 1]), json!([1, 1, 1])]);
+    assert_eq!([offset(5, 0), offset(5, 1)], [json!([6, 4, 1]), json!([3, 2, 1])]);
     let info = dataset.layers()[1].levels[1].info();
     let axes: Vec<_> = info.axes.iter().map(|axis| (&*axis.name, axis.step, axis.count)).collect();
     assert_eq!(axes, [("z", 28.0, 15), ("y", 22.0, 13), ("x", 22.0, 16), ("channel", 1.0, 3)]);

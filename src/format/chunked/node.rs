@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use crate::codec::Pipeline;
+use crate::format::FormatError;
 use crate::volume::{Axis, Dims, Dtype, Element, NativeJson, Scaling};
 
 /// A group or an array of a hierarchy.
@@ -104,6 +105,11 @@ impl Hidden {
 
     pub(in crate::format) fn unsupported(reason: String) -> Self {
         Self { reason, damaged: false, shape: None }
+    }
+
+    /// Returns the error of one who has no other array to show.
+    pub(in crate::format) fn error(self) -> FormatError {
+        if self.damaged { FormatError::Damaged(self.reason) } else { FormatError::Unsupported(self.reason) }
     }
 }
 

@@ -287,8 +287,7 @@ pub(in crate::format) fn one_array(
 ) -> Result<Arc<dyn Array>, FormatError> {
     match top.and_then(|top| top.array) {
         Some(Ok(metadata)) => Ok(level((&folder, cache), metadata, 0, None)),
-        Some(Err(hidden)) if hidden.damaged => Err(FormatError::Damaged(hidden.reason)),
-        Some(Err(hidden)) => Err(FormatError::Unsupported(hidden.reason)),
+        Some(Err(hidden)) => Err(hidden.error()),
         None => Err(FormatError::Damaged("it has no description of an array".into())),
     }
 }

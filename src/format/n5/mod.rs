@@ -50,7 +50,7 @@ impl Format for N5 {
         true
     }
 
-    fn open_array(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
+    fn open_array(&self, folder: Arc<dyn Folder>, _: &str, with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
         let top = metadata::node(&*folder, "")?;
         one_array(folder, &with.index, top)
     }

@@ -337,6 +337,10 @@ impl Array for PrecomputedArray {
         &*self.folder
     }
 
+    fn origin(&self) -> [i64; 3] {
+        self.scale.offset
+    }
+
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let count = self.info.grid.count();
         if at.len() != count.len() || at.iter().zip(count.iter()).any(|(at, count)| at >= count) {

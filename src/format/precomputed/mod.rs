@@ -25,7 +25,7 @@ use super::chunked::{Hidden, read};
 use super::verdicts::Verdicts;
 use super::{Array, Dataset, Finding, Format, FormatError, Layer, OpenWith, native};
 use crate::source::{Folder, FolderProbe, NoFolder};
-use crate::volume::DatasetInfo;
+use crate::volume::{DatasetInfo, NativeJson};
 
 /// The name of the only layer.
 const LAYER: &str = "data";
@@ -50,10 +50,26 @@ impl Format for Precomputed {
         &[FILE]
     }
 
+    fn array_names(&self) -> &'static [&'static str] {
+        &["neuroglancerPrecomputed"]
+    }
+
+    fn describes_scales(&self) -> bool {
+        true
+    }
+
+    fn open_array(&self, folder: Arc<dyn Folder>, scale: &str, with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
+        let (_, volume) = volume_of(&*folder)?;
+        let found = volume.scales.into_iter().find(|(key, _)| key.trim_matches('/') == scale);
+        let (_, found) = found.ok_or_else(|| format!("{FILE} has no scale {scale}"))?;
+        let made = found.and_then(|found| Ok((folder_of(&folder, &found.key)?, found)));
+        let (place, found) = made.map_err(Hidden::error)?;
+        let info = found.info(volume.dtype, 0, found.resolution);
+        Ok(Arc::new(PrecomputedArray::new(info, found, place, Arc::clone(&with.index))))
+    }
+
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        let found = read(&*folder, FILE)?.map(|(parsed, _)| parsed);
-        let keys = found.ok_or_else(|| FormatError::NotThisFormat(format!("it has no {FILE}")))??;
-        let volume = Volume::parse(&keys)?;
+        let (keys, volume) = volume_of(&*folder)?;
         let finest = volume.scales.iter().find_map(|(_, scale)| scale.as_ref().ok()?.resolution);
         let info = DatasetInfo { version: "1".into(), ..DatasetInfo::default() };
         let mut opened = Opened { info, ..Opened::default() };
@@ -75,8 +91,7 @@ impl Format for Precomputed {
         }
         if levels.is_empty() {
             let (key, hidden) = opened.missing.into_iter().next().ok_or("it has no scales")?;
-            let kind = if hidden.damaged { FormatError::Damaged } else { FormatError::Unsupported };
-            return Err(kind(format!("scale {key}: {}", hidden.reason)));
+            return Err(Hidden { reason: format!("scale {key}: {}", hidden.reason), ..hidden }.error());
         }
         let left_out =
             opened.missing.iter().map(|(key, hidden)| format!("scale {key} is not shown: {}", hidden.reason));
@@ -91,6 +106,14 @@ impl Format for Precomputed {
         opened.folders.push(folder);
         Ok(Box::new(opened))
     }
+}
+
+/// Returns the description of a volume, as JSON and parsed.
+fn volume_of(folder: &dyn Folder) -> Result<(NativeJson, Volume), FormatError> {
+    let found = read(folder, FILE)?.map(|(parsed, _)| parsed);
+    let keys = found.ok_or_else(|| FormatError::NotThisFormat(format!("it has no {FILE}")))??;
+    let volume = Volume::parse(&keys)?;
+    Ok((keys, volume))
 }
 
 /// Returns the folder of a scale, and what the names of its objects begin with there.

@@ -133,18 +133,20 @@ impl Opening {
 
     /// Opens a mag, and returns its path.
     fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), Fault> {
-        let (folder, path) = self.folder_of(described, listed)?;
+        let (folder, path, _) = self.folder_of(described, listed, false)?;
         let cubes = self.cubes_of(folder).map_err(|(severity, reason)| (severity, format!("{path}: {reason}")))?;
         Ok((cubes, path))
     }
 
     /// Opens the folder of a mag, and returns its path. Without a path in the description it is `LAYER/MAG`, where `MAG`
-    /// is written `2-2-1`, or also `2` if the three factors are the same.
+    /// is written `2-2-1`, or also `2` if the three factors are the same. Where the mag `is_scale`, opens the folder
+    /// above, and returns the name of the mag in it, too.
     pub(super) fn folder_of(
         &self,
         described: &DescribedLayer,
         listed: &DescribedMag,
-    ) -> Result<(Arc<dyn Folder>, String), Fault> {
+        is_scale: bool,
+    ) -> Result<(Arc<dyn Folder>, String, String), Fault> {
         let paths = match &listed.path {
             Some(path) if path.contains("://") => {
                 return Err((Severity::Note, format!("{path} is remote, and only local folders are read")));
@@ -154,8 +156,13 @@ impl Opening {
         };
         let mut no_mag = None;
         for path in paths {
-            match self.folder.folder(&path) {
-                Ok(folder) => return Ok((folder, path)),
+            let bare = path.trim_end_matches('/');
+            let (place, scale) = match bare.rsplit_once('/').unwrap_or((".", bare)) {
+                (above, scale) if is_scale => (above, scale.to_owned()),
+                _ => (&*path, String::new()),
+            };
+            match self.folder.folder(place) {
+                Ok(folder) => return Ok((folder, path, scale)),
                 // the first of two names is the usual one
                 Err(NoFolder::Absent) if no_mag.is_some() => {}
                 Err(why) => {

@@ -1,5 +1,5 @@
-//! Layers of a described dataset whose mags are arrays of another format, as webKNOSSOS writes Zarr and N5: each mag is
-//! one array, and the description says what its axes are.
+//! Layers of a described dataset whose mags are arrays of another format, as webKNOSSOS has Zarr, N5 and precomputed: each
+//! mag is one array, and the description says what its axes are.
 
 use std::sync::Arc;
 
@@ -51,13 +51,16 @@ impl Opening {
         described: &DescribedLayer,
         listed: &DescribedMag,
     ) -> Result<OpenArray, Fault> {
-        let (folder, path) = self.folder_of(described, listed)?;
-        let array = format.open_array(Arc::clone(&folder), &OpenWith::new(Arc::clone(&self.cache)));
+        let (folder, path, scale) = self.folder_of(described, listed, format.describes_scales())?;
+        let array = format.open_array(Arc::clone(&folder), &scale, &OpenWith::new(Arc::clone(&self.cache)));
         self.volume.folders.push(folder);
         let array = array.map_err(|error| (Severity::Damage, format!("{path}: {error}")))?;
         let axes = array.info().shape().len();
         let mut order = axis_order(&listed.axis_order, axes);
-        if format.counts_axes_from_the_fastest() {
+        if format.describes_scales() {
+            // the format itself says what the axes are
+            order = Some((0..axes).map(|place| (place + axes - 3) % axes).collect());
+        } else if format.counts_axes_from_the_fastest() {
             order.iter_mut().flatten().for_each(|place| *place = axes - 1 - *place);
         }
         let order = order.ok_or_else(|| (Severity::Note, format!("{path}: its axisOrder makes no sense")))?;
@@ -78,15 +81,17 @@ impl Opening {
             order.truncate(3);
         }
         // x, y, z
-        let all = [2, 1, 0].map(|place: usize| bounds[order[place]]);
-        let whole = Extent { low: [0; 3], high: all };
+        let (all, origin) = ([2, 1, 0].map(|place: usize| bounds[order[place]]), array.origin());
+        let at = |a: usize, voxel: u64| voxel.saturating_add_signed(origin[a]);
+        let whole = Extent { low: [0, 1, 2].map(|a| at(a, 0)), high: [0, 1, 2].map(|a| at(a, all[a])) };
         let fault = || (Severity::Note, format!("{path}: its box is empty or too large"));
         let extent = described.extent.or_else(|| whole.to_mag_1(listed.mag)).ok_or_else(fault)?;
         let mut in_mag = extent.in_mag(listed.mag);
         let mut warnings = described.warnings.clone();
-        if (0..3).any(|a| in_mag.high[a] > all[a]) {
+        if (0..3).any(|a| in_mag.high[a] > whole.high[a] || in_mag.low[a] < whole.low[a]) {
             warnings.push(format!("its boundingBox exceeds the array of {bounds:?}"));
-            in_mag.high = [0, 1, 2].map(|a| in_mag.high[a].min(all[a]));
+            in_mag.high = [0, 1, 2].map(|a| in_mag.high[a].min(whole.high[a]));
+            in_mag.low = [0, 1, 2].map(|a| in_mag.low[a].max(whole.low[a]));
         }
         if in_mag.size().contains(&0) {
             return Err(fault());
@@ -95,7 +100,10 @@ impl Opening {
         for (place, axis) in order.iter().enumerate() {
             let (begin, count) = match place {
                 3 => (0, bounds[*axis]),
-                _ => (in_mag.low[2 - place], in_mag.size()[2 - place]),
+                _ => {
+                    let a = 2 - place;
+                    (in_mag.low[a].saturating_add_signed(origin[a].saturating_neg()), in_mag.size()[a])
+                }
             };
             (low[*axis], shape[place]) = (begin, count);
         }

@@ -90,7 +90,7 @@ fn a_description_with_a_layer_makes_a_dataset() {
     let two = json!([{"name": "a", "dataFormat": "zarr"}, {"name": "b", "dataFormat": "wkw"}]);
     assert_eq!(of("beside", two), Some(true));
     assert_eq!(of("none", json!([])), Some(true));
-    assert_eq!(of("other", json!([{"name": "a", "dataFormat": "neuroglancerPrecomputed"}])), Some(false));
+    assert_eq!(of("other", json!([{"name": "a", "dataFormat": "tiff"}])), Some(false));
     assert_eq!(of("zarr", json!([{"name": "a", "dataFormat": "zarr3"}])), Some(true));
     fs::create_dir(root.path().join("broken")).unwrap();
     fs::write(root.path().join("broken/datasource-properties.json"), "{").unwrap();

@@ -49,7 +49,7 @@ impl Format for Zarr {
         &["zarr", "zarr3"]
     }
 
-    fn open_array(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
+    fn open_array(&self, folder: Arc<dyn Folder>, _: &str, with: &OpenWith) -> Result<Arc<dyn Array>, FormatError> {
         let top = metadata::node(&*folder, "")?;
         one_array(folder, &with.index, top)
     }
