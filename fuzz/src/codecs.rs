@@ -22,7 +22,7 @@ const CODECS: [(&str, &str); 43] = [
     ("crc32c", "{}"),
     ("deflate", "{}"),
     ("delta", r#"{"dtype": "<i4", "astype": "<i2"}"#),
-    ("delta", r#"{"dtype": ">c16", "astype": "<f2"}"#),
+    ("delta", r#"{"dtype": ">c16", "astype": "<c8"}"#),
     ("fixedscaleoffset", r#"{"dtype": "<f8", "astype": "u1", "scale": 0, "offset": 1}"#),
     ("fixedscaleoffset", r#"{"dtype": ">f2", "astype": ">f2", "scale": 3, "offset": 1e9}"#),
     ("fletcher32", "{}"),

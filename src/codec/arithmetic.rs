@@ -9,8 +9,9 @@ use super::{Codec, Configuration};
 
 pub(super) fn new_delta(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
     let (from, to) = types("delta", configuration, "astype", "dtype")?;
-    if (from.is_time || to.is_time) && from != to {
-        return Err("the filter delta between types of time is not supported".into());
+    // a complex sample is two numbers, of which a real one has but one to give
+    if (from.is_time || to.is_time) && from != to || from.is_complex != to.is_complex {
+        return Err("the filter delta between these types is not supported".into());
     }
     Ok(Box::new(Filter { name: "delta", from, to, change: Change::Sum }))
 }

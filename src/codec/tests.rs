@@ -125,3 +125,14 @@ fn what_is_damaged_is_an_error_or_bytes_within_bounds() {
     }
     assert!(decoded > 0);
 }
+
+#[test]
+fn delta_is_between_real_or_complex_numbers_alone() {
+    let made = |from: &str, to: &str| {
+        let configuration = serde_json::json!({"dtype": to, "astype": from});
+        codec("delta", configuration.as_object().unwrap()).is_ok()
+    };
+    assert!(made("<c8", ">c16") && made("<f2", "<f8") && made("<i2", "<f4"));
+    // half of what they decode to would be what the buffer held
+    assert!(!made("<f2", ">c16") && !made("<c8", "<f8") && !made("<m8[s]", "<f8"));
+}
