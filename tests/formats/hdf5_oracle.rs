@@ -93,7 +93,7 @@ fn arrays_that_are_not_read_have_their_reasons() {
         hidden("filters.h5"),
         [("zfp".into(), "its samples have the filter 32013 (zfp), which is not supported".into())]
     );
-    assert_eq!(hidden("layouts-latest.h5"), [("empty".into(), "it has no samples".into())]);
+    assert_eq!(hidden("layouts-latest.h5"), [], "an array may have no samples");
 }
 
 #[test]

@@ -132,6 +132,32 @@ fn coordinate_arrays_that_are_regular_are_the_positions_of_axes() {
     assert_eq!(axes, [("lines", 110.0, 2.0, None), ("odd", 0.0, 1.0, None), ("depth", 100.0, 2.5, Some("m"))]);
 }
 
+#[test]
+fn arrays_without_samples_are_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, shape, chunks) in
+        [("mid", "[3, 0, 5]", "[2, 2, 2]"), ("one", "[0]", "[2]"), ("lies", "[0, 9223372036854775807, 9]", "[1, 1, 1]")]
+    {
+        let place = folder.path().join(name);
+        fs::create_dir(&place).unwrap();
+        let text = format!(
+            r#"{{"zarr_format": 2, "shape": {shape}, "chunks": {chunks}, "dtype": "<f4", "compressor": null,
+                "fill_value": 1, "filters": null, "order": "C"}}"#
+        );
+        fs::write(place.join(".zarray"), text).unwrap();
+    }
+    let shown = FileSystem::over(folder.path());
+    let described: Value = serde_json::from_slice(&shown.read("mid/data/lod0.json")).unwrap();
+    assert_eq!((&described["shape"], &described["size"]), (&json!([3, 0, 5]), &json!(0)));
+    for file in described["files"].as_array().unwrap() {
+        let bytes = shown.read(&format!("mid/data/{}", file.as_str().unwrap()));
+        assert_eq!(bytes.is_empty(), file == "lod0.raw", "{file}");
+    }
+    assert_eq!(Npy::parse(&shown.read("mid/data/lod0.by-axis2.npy")).shape, [5, 3, 0]);
+    assert_eq!(Npy::parse(&shown.read("one/data/lod0.npy")).shape, [0]);
+    assert!(String::from_utf8(shown.read("lies/error.txt")).unwrap().contains("2^63"));
+}
+
 /// Writes a survey of 3 inlines and 2 crosslines as MDIO does, with the dimensions at the top (version 0) or as coordinates
 /// beside the samples (version 1), and returns the lines of its SEG-Y file: inline, crossline, interval and delay.
 fn survey_of_mdio(version: u32) -> Vec<[i32; 4]> {

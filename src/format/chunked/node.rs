@@ -91,14 +91,13 @@ impl Hidden {
         Self { reason, damaged: true, shape: None }
     }
 
-    /// Refuses arrays that are too large to address, and those without samples.
+    /// Refuses arrays that are too large to address.
     pub(in crate::format) fn unless_readable(shape: &Dims, dtype: Dtype) -> Result<(), Self> {
-        let bytes = shape.product().and_then(|n| n.checked_mul(dtype.size() as u64));
+        // without samples along one axis the others still have to fit
+        let each = Dims::from_fn(shape.len(), |axis| shape[axis].max(1));
+        let bytes = each.product().and_then(|n| n.checked_mul(dtype.size() as u64));
         if bytes.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
             return Err(Self { shape: Some(*shape), ..Self::damaged("it has more than 2^63 bytes".into()) });
-        }
-        if shape.contains(&0) {
-            return Err(Self { shape: Some(*shape), ..Self::unsupported("it has no samples".into()) });
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ const SLAB: u64 = 1 << 17;
 
 /// Returns the shape of the bricks of an array that is stored in one piece, each of which is a piece again.
 pub(super) fn slab(shape: &Dims) -> Dims {
-    let mut brick = *shape;
+    let mut brick = Dims::from_fn(shape.len(), |axis| shape[axis].max(1));
     let mut samples = shape.product().unwrap_or(u64::MAX);
     for (axis, extent) in brick.iter_mut().enumerate() {
         if samples <= SLAB {

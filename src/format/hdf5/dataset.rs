@@ -66,10 +66,7 @@ fn describe(
     let shape = Dims::from_slice(&extents)
         .ok_or_else(|| unsupported(format!("it has {axes} axes, and at most {MAX_AXES} are shown")))?;
     *known_shape = Some(shape);
-    Hidden::unless_readable(&shape, sample.dtype).map_err(|hidden| match hidden.damaged {
-        true => FormatError::Damaged(hidden.reason),
-        false => FormatError::Unsupported(hidden.reason),
-    })?;
+    Hidden::unless_readable(&shape, sample.dtype).map_err(Hidden::error)?;
     if header.has(kind::EXTERNAL_FILES) {
         return Err(unsupported("its samples are in files beside this one, which is not supported".into()));
     }

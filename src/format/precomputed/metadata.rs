@@ -123,6 +123,9 @@ impl Scale {
         let damaged = |what: &str| refused(damaged(what));
         let unsupported = |reason: String| refused(Hidden::unsupported(reason));
         Hidden::unless_readable(&shape, dtype)?;
+        if size.contains(&0) {
+            return Err(unsupported("it has no samples".into()));
+        }
         let chunk = scale.get("chunk_sizes").and_then(|sizes| triple(sizes.get(0), natural));
         let chunk = chunk.filter(|chunk| !chunk.contains(&0)).ok_or_else(|| damaged("chunk_sizes"))?;
         let offset = match scale.get("voxel_offset") {
