@@ -157,7 +157,7 @@ impl Image {
         if usize::from(*count) != channels || !matches!(channels, 1 | 3) {
             return Err(format!("its JPEG image has {count} channels, not {channels}"));
         }
-        if width == 0 || width.checked_mul(height).and_then(|n| n.checked_mul(channels)) != Some(bytes) {
+        if width == 0 || height == 0 || width.checked_mul(height).and_then(|n| n.checked_mul(channels)) != Some(bytes) {
             let pixels = bytes / channels;
             return Err(format!("its JPEG image is of {width} x {height} pixels, and the chunk of {pixels}"));
         }

@@ -60,6 +60,10 @@ class LayerPage {
       showHeaders(place, layer);
       return;
     }
+    if (layer.shape.includes(0)) {
+      place.replaceChildren(element("p", { className: "status", textContent: `This layer has no samples: ${layer.shape.join(" × ")}` }));
+      return;
+    }
     if (layer.usualPlanes().length < 2) {
       this.showLine();
       return;
