@@ -69,7 +69,8 @@ impl Header {
         let is_new = first == *b"OHDR";
         while let Some((address, length)) = parts.pop() {
             let total = reading.header.bytes.len() as u64;
-            if length < 8 || total.saturating_add(length) > MAX_PART {
+            // parts that name each other would be read again and again
+            if length < 8 || total.saturating_add(length) > MAX_PART.min(file.end) {
                 return Err(format!("damaged {PART}: a continuation of {length} bytes after {total}").into());
             }
             let bytes = file.read(address, length, PART)?;
