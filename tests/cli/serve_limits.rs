@@ -80,7 +80,7 @@ fn all_streams(server: &Server, window: u32, path: &str) -> Http2 {
 #[test]
 fn http2_streams_that_take_nothing_end_and_so_does_their_connection() {
     let server = demo_server(&["--idle-timeout", "1"]);
-    for path in [RAW, "/north.zgy/data/lod0.raw?box=0:9", "/north.zgy/data/lod0.json", "/", "/.volfs/page/viewer.js"] {
+    for path in [RAW, "/north.zgy/data/lod0.raw?box=0:9", "/north.zgy/data/lod0.json", "/", "/.volfs/page/plane.js"] {
         let mut stalled = all_streams(&server, 0, path);
         let frames = stalled.read_to_end(SOON).unwrap_or_else(|| panic!("{path}: the connection stays"));
         assert!(!frames.iter().any(|frame| frame.kind == DATA && !frame.bytes.is_empty()), "{path}");
@@ -172,7 +172,7 @@ fn many_ranges_cost_no_more_than_a_slow_client() {
 #[test]
 fn compressed_responses_that_nobody_takes_hold_little_memory() {
     let server = demo_server(&[]);
-    let path = "/.volfs/page/viewer.js";
+    let path = "/.volfs/page/plane.js";
     let gzip = field("accept-encoding", "gzip");
     assert_eq!(server.request("GET", path, &[("Accept-Encoding", "gzip")]).header("content-encoding"), "gzip");
     let before = memory(server.pid(), "RssAnon");
