@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::ino::Ino;
@@ -12,6 +12,7 @@ use super::status::DatasetCounters;
 use crate::array::Readers;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::counters::Counters;
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{Mutex, RwLock};
 use crate::view::{Content, Item, LayerRef, Tree};
 

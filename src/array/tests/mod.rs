@@ -7,7 +7,7 @@ mod schedules;
 
 use std::io::Write;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{Blocking, CoarseInstant, FileSource, LocalTree, Source, SourceError, WHOLE};
 use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
 use crate::volume::{
     ArrayInfo, AxisPermutation, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
     StoredLength,
