@@ -137,7 +137,7 @@ enum Piece {
 /// What is left of a body.
 pub(super) struct FileBody {
     open: Open,
-    /// The epoch that the entity tag names; `None` if there is no tag.
+    /// The epoch that the headers name; `None` if the file may change meanwhile.
     epoch: Option<u32>,
     budget: Budget,
     parts: Parts,

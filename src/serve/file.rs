@@ -48,6 +48,16 @@ impl Files {
     }
 
     pub(super) async fn answer(&self, request: &Head, path: &TreePath, found: Attributes) -> Result<Response, Problem> {
+        for _ in 1..MAX_ATTEMPTS {
+            match self.attempt(request, path, found).await {
+                Err(Problem::Changing) => {}
+                answered => return answered,
+            }
+        }
+        self.attempt(request, path, found).await
+    }
+
+    async fn attempt(&self, request: &Head, path: &TreePath, found: Attributes) -> Result<Response, Problem> {
         let (file, mut open, mut opened) = self.open(path, found).await?;
         let name = path.names.last().map(|name| &**name).unwrap_or_default();
         let (mut kind, mut rows) = (content_type(name), None);
@@ -64,7 +74,8 @@ impl Files {
         let headers = response.headers_mut();
         validators.write(headers);
         // also where the tag is missing: pages do not mix the samples of two versions
-        set(headers, DATASET_VERSION, &format!("{:x}-{:x}", self.server, opened.epoch));
+        let node: u64 = file.ino.node().into();
+        set(headers, DATASET_VERSION, &format!("{:x}-{node:x}-{:x}", self.server, opened.epoch));
         set(headers, CONTENT_TYPE, kind);
         set(headers, ACCEPT_RANGES, if rows.is_some() { "none" } else { "bytes" });
         if let Some(boxed) = &boxed {
@@ -93,7 +104,8 @@ impl Files {
             set(response.headers_mut(), CONTENT_LENGTH, &parts.len.to_string());
         }
         if request.method() != Method::HEAD {
-            let epoch = validators.tag.is_some().then_some(opened.epoch);
+            // a box is of the version that the header names; a whole file without a tag may go on to the next one
+            let epoch = (validators.tag.is_some() || boxed.is_some()).then_some(opened.epoch);
             let body = FileBody::begin(open, epoch, self.budget.clone(), parts).await?;
             *response.body_mut() = match rows {
                 Some(rows) => table(body, rows),

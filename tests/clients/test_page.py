@@ -32,7 +32,7 @@ def test_the_list_shows_all_datasets(page, demo):
     assert page.locator(".cards .name").all_inner_texts() == ["cells", "cloud-survey", "north.zgy", "south.vds"]
     until(page, "[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
     assert "128 × 96 × 192, float32" in page.locator("li", has_text="north.zgy").last.inner_text()  # noqa: RUF001
-    assert page.locator("svg.survey-map a").count() >= 2
+    until(page, "document.querySelectorAll('svg.survey-map a').length >= 2")
     page.locator(".cards").get_by_role("link", name="south.vds").click()
     until(page, "window.volfsStage?.isComplete")
     page.go_back()
