@@ -65,7 +65,7 @@ function upperOfProduct(high, low, otherHigh, otherLow) {
 }
 
 /** The number of an id's colour, from the halves of its 64 bits: the same as in the pictures (palettes.rs). */
-export function numberOfLabel(high, low) {
+function numberOfLabel(high, low) {
   if (high === 0 && low === 0) return 0;
   const folded = (low ^ high) >>> 0;
   const upper = upperOfProduct(high, folded, 0x9e3779b9, 0x7f4a7c15), lower = Math.imul(folded, 0x7f4a7c15);

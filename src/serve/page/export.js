@@ -6,7 +6,7 @@ import { placement } from "./layer.js";
 const quote = (text) => JSON.stringify(text);
 
 /** The box in view, in the finest level: a range for each axis. A plane has one slice, all planes a box of samples. */
-export function boxOf(stage, plane) {
+function boxOf(stage, plane) {
   const { view } = stage;
   const shown = plane ? [plane] : stage.planes.filter((one) => !one.element.hidden);
   return view.layer.shape.map((count, axis) => {
@@ -49,7 +49,7 @@ export function downloads(stage) {
 }
 
 /** Saves the plane in view with its ticks as a picture. */
-export async function savePicture(stage) {
+async function savePicture(stage) {
   const plane = stage.planes[stage.active];
   const ratio = window.devicePixelRatio || 1;
   const [left, bottom, top] = [64, 40, 26];

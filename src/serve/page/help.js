@@ -36,14 +36,13 @@ export function press(event, stage, dialog) {
   const actions = {
     ArrowLeft: () => plane.step(-far, 0), ArrowRight: () => plane.step(far, 0), ArrowUp: () => plane.step(0, -far), ArrowDown: () => plane.step(0, far),
     ",": () => slice(-1), ".": () => slice(1), PageUp: () => slice(-10), PageDown: () => slice(10),
-    Home: () => slice(-Infinity), End: () => slice(Number.MAX_SAFE_INTEGER),
+    Home: () => slice(-view.layer.shape[plane.across]), End: () => slice(view.layer.shape[plane.across]),
     "+": () => view.zoomBy(1.5), "=": () => view.zoomBy(1.5), "-": () => view.zoomBy(1 / 1.5), 0: () => stage.fit(),
     " ": () => plane.toggleMaximized(), a: () => view.set({ hasCrosshair: !view.hasCrosshair }), b: () => view.set({ hasScaleBar: !view.hasScaleBar }),
     n: () => view.set({ isNorthUp: !view.isNorthUp }), w: () => view.set({ isWiggle: !view.isWiggle }), "?": () => dialog.showModal(), h: () => dialog.showModal(),
   };
   const action = actions[event.key];
   if (!action) return false;
-  if (event.key === "Home") view.setIndex(plane.across ?? 0, 0);
-  else action();
+  action();
   return true;
 }

@@ -32,7 +32,10 @@ export class Layer {
   static async open(dataset, entry, base = "./") {
     const folder = base + entry.href;
     const names = Array.from({ length: entry.lods }, (_, lod) => `${folder}lod${lod}.json`);
-    return new Layer(dataset, entry, folder, await Promise.all(names.map(getJson)));
+    const versions = new Set();
+    const levels = await Promise.all(names.map((name) => getJson(name, (version) => versions.add(version))));
+    if (versions.size > 1) throw new Error("the source has changed; load the page again");
+    return Object.assign(new Layer(dataset, entry, folder, levels), { version: [...versions][0] });
   }
 
   constructor(dataset, entry, folder, levels) {

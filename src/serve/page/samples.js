@@ -17,14 +17,16 @@ const IN_FLIGHT = 6;
 /** Milliseconds after which a server that did not answer is asked again. */
 const RETRY_AFTER = 1000;
 
-export async function getJson(url) {
+/** Fetches JSON. `onVersion` gets the version of the dataset that it describes. */
+export async function getJson(url, onVersion = () => {}) {
   const answer = await fetch(url, { headers: { Accept: "application/json" } });
+  onVersion(answer.headers.get("volfs-version"));
   if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
   return answer.json();
 }
 
 /** The samples of an answer, in an array of their type. */
-export const samplesOf = (bytes, dtype) => SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
+const samplesOf = (bytes, dtype) => SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
 
 /**
  * Boxes of samples by address: asked for in an order that may change until they are fetched. Those of all planes share

@@ -9,7 +9,7 @@ const MOST = 800;
 const AT_ONCE = 6;
 
 /** The traces along a line through points (inline, crossline), as indexes: neighbours are a sample apart or less. */
-export function tracesAlong(points) {
+function tracesAlong(points) {
   const traces = [];
   points.slice(1).forEach(([i1, j1], n) => {
     const [i0, j0] = points[n];

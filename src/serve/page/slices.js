@@ -220,7 +220,6 @@ export class Slices {
       const [first, end] = tile.box[this.row];
       for (let row = first; row < end; row++) each(row * factor + shift, samples[column * strides[this.column] + (row - first) * strides[this.row]]);
     }
-    return level;
   }
 
   /** The arrays of samples that are shown. */

@@ -15,6 +15,8 @@ export class Stage {
     this.view = view;
     this.events = events;
     this.store = new SampleStore({ arrived: () => this.redraw(), changed: () => events.changed(), lost: (isLost) => { events.lost(isLost); this.redraw(); } });
+    // samples are of the version that the levels were described in
+    if (view.layer.version) this.store.version.set(view.layer.folder, view.layer.version);
     this.element = element("div", { className: "planes" });
     this.hovered = null;
     this.active = 0;
@@ -159,7 +161,7 @@ export class Stage {
 }
 
 /** For each axis of a layer the axis of another one that it lies along, by name; null if there is none. */
-export function matchAxes(layer, base) {
+function matchAxes(layer, base) {
   const names = base.axes.map((axis) => axis.name.toLowerCase());
   const found = layer.axes.map((axis) => names.indexOf(axis.name.toLowerCase())).map((n) => (n < 0 ? null : n));
   // axes without names lie as they are numbered

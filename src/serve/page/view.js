@@ -4,7 +4,7 @@ import { LABELS, COLOUR_MAPS } from "./colours.js";
 import { clamp } from "./dom.js";
 
 /** The planes of three axes or two: the axis across each, and the axes of its rows and columns. */
-export function planesOf(layer, axes) {
+function planesOf(layer, axes) {
   const vertical = axes.includes(layer.vertical) ? layer.vertical : null;
   if (axes.length === 2) {
     const row = vertical ?? axes[0];
