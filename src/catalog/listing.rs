@@ -260,7 +260,7 @@ impl DatasetCount {
     /// requests.
     fn add(&mut self, catalog: &Catalog, folder: &Arc<Node>, below: &Path, until: Instant) -> bool {
         !catalog.is_crowd(folder)
-            && catalog.list(folder).unwrap_or_default().into_iter().all(|node| {
+            && catalog.list(folder, &mut |_, _| {}).unwrap_or_default().into_iter().all(|node| {
                 if Instant::now() >= until {
                     return false;
                 }

@@ -223,14 +223,25 @@ impl Catalog {
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
-    /// [`Catalog::listing`] does not.
-    pub(crate) fn list(&self, folder: &Arc<Node>) -> Result<Vec<Arc<Node>>, CatalogError> {
+    /// [`Catalog::listing`] does not. `unseen` gets the names at which the system failed to look.
+    pub(crate) fn list(
+        &self,
+        folder: &Arc<Node>,
+        unseen: &mut dyn FnMut(&OsStr, CatalogError),
+    ) -> Result<Vec<Arc<Node>>, CatalogError> {
         if let Some(only) = self.only_of(folder) {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
-        // an entry that cannot be looked at does not hide the others
-        let found = |name: OsString| self.find(folder, &name).ok().flatten();
-        Ok(self.names(folder)?.into_iter().filter_map(found).collect())
+        let mut nodes = Vec::new();
+        for name in self.names(folder)? {
+            match self.find(folder, &name) {
+                Ok(node) => nodes.extend(node),
+                // such an entry does not hide the others
+                Err(error) if error.is_failure_of_system() => unseen(&name, error),
+                Err(_) => {}
+            }
+        }
+        Ok(nodes)
     }
 
     /// Checks that a folder or dataset is unchanged, with a look at the disk in any case.

@@ -330,7 +330,7 @@ mod tests {
         let with = OpenWith::new(IndexCache::new(1 << 20));
         let tree = LocalTree::below(source);
         let catalog = Catalog::new(formats, tree, with, Arc::default()).unwrap();
-        let nodes = catalog.list(&catalog.node(ROOT).unwrap()).unwrap();
+        let nodes = catalog.list(&catalog.node(ROOT).unwrap(), &mut |name, _| panic!("{name:?}")).unwrap();
         nodes.iter().map(|node| (node.name.to_str().unwrap().to_owned(), node.kind)).collect()
     }
 

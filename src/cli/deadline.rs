@@ -71,15 +71,18 @@ pub(super) fn run(limit: Duration, path: &Path, work: impl FnOnce() -> Result<()
 }
 
 /// Starts a side process in the working directory of this one, to which names are relative; `None` if the system refuses,
-/// or this process has other threads.
+/// this process has other threads, or the directory has no name any more.
 fn start(work: impl FnOnce()) -> Option<SideProcess> {
-    let here = std::env::current_dir();
+    let here = std::env::current_dir().ok()?;
     SideProcess::start(|link| {
-        if let Ok(here) = here {
-            let _ = std::env::set_current_dir(here);
-        }
         output::print_there(link);
-        work();
+        match std::env::set_current_dir(&here) {
+            Ok(()) => work(),
+            Err(error) => {
+                let what = format!("cannot go to the working directory {}: {error}", escaped_path(&here));
+                report(Err(CliError::new(what, "use the command in another one")));
+            }
+        }
     })
     .ok()
 }

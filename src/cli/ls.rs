@@ -1,5 +1,6 @@
 //! `volfs ls`: lists datasets and layers while it finds them. The rows are made from the JSON that every format has.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -85,8 +86,7 @@ fn list(args: &LsArgs) -> Result<(), CliError> {
         since: Instant::now(),
         has_begun: false,
     };
-    let top = catalog.list(&root).map_err(failed)?;
-    walk(&catalog, &top, Path::new(""), &mut printer)?;
+    walk(&catalog, &root, Path::new(""), &mut printer)?.map_err(failed)?;
     if !printer.finish()? && !args.json {
         output::note(&none_found(source));
     }
@@ -99,27 +99,41 @@ pub(super) fn none_found(source: &Path) -> String {
     format!("no volumes found below {place}; this version reads {formats}")
 }
 
-/// Prints all that lies below some nodes. Returns `false` once the reader of the output is gone.
-fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter) -> Result<bool, CliError> {
+/// Prints all that lies below a folder. Returns `false` once the reader of the output is gone; an error within says why the
+/// folder cannot be listed.
+fn walk(
+    catalog: &Catalog,
+    folder: &Arc<Node>,
+    below: &Path,
+    printer: &mut RowPrinter,
+) -> Result<Result<bool, CatalogError>, CliError> {
+    let mut unseen = Vec::new();
+    let mut failed = |name: &OsStr, error: CatalogError| {
+        unseen.push(Row::failed(&below.join(name), None, &error.to_string()));
+    };
+    let nodes = match catalog.list(folder, &mut failed) {
+        Ok(nodes) => nodes,
+        Err(error) => return Ok(Err(error)),
+    };
     for node in nodes {
         let path = below.join(&*node.name);
         looks_at(&node.path());
         let goes_on = match node.kind {
-            NodeKind::Folder => match catalog.list(node) {
-                Ok(nodes) => walk(catalog, &nodes, &path, printer)?,
+            NodeKind::Folder => match walk(catalog, &node, &path, printer)? {
+                Ok(goes_on) => goes_on,
                 Err(error) => printer.add(vec![Row::failed(&path, None, &error.to_string())])?,
             },
-            NodeKind::Dataset => printer.add(match catalog.open(node) {
+            NodeKind::Dataset => printer.add(match catalog.open(&node) {
                 Ok(open) => Row::layers(&path, &open)
                     .unwrap_or_else(|error| vec![Row::failed(&path, Some(open.format), &error.to_string())]),
                 Err(error) => vec![Row::failed(&path, None, &error.to_string())],
             })?,
         };
         if !goes_on {
-            return Ok(false);
+            return Ok(Ok(false));
         }
     }
-    Ok(true)
+    if unseen.is_empty() { Ok(Ok(true)) } else { printer.add(unseen).map(Ok) }
 }
 
 struct RowPrinter {

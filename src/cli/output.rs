@@ -4,6 +4,7 @@
 //! prints in its place.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
@@ -32,11 +33,17 @@ pub(super) fn print_there(link: Link) {
     let _ = PRINTER.set(link);
 }
 
-/// Sends a message to the process that prints in place of this one. Returns whether that is there; `None` if this process
+/// Whether a message could not be sent. Then nothing more is, or the output would seem to be complete.
+static LACKS_MESSAGES: AtomicBool = AtomicBool::new(false);
+
+/// Sends a message to the process that prints in place of this one. Returns whether that gets it; `None` if this process
 /// prints itself.
 pub(super) fn send(kind: u8, text: &[u8]) -> Option<bool> {
     let printer = PRINTER.get()?;
-    Some(text.chunks(PIECE).all(|piece| printer.send_waiting(&[&[kind], piece].concat())))
+    let mut is_sent = !LACKS_MESSAGES.load(Ordering::Relaxed);
+    is_sent = is_sent && text.chunks(PIECE).all(|piece| printer.send_waiting(&[&[kind], piece].concat()));
+    LACKS_MESSAGES.fetch_or(!is_sent, Ordering::Relaxed);
+    Some(is_sent)
 }
 
 /// Writes `text` and a line end.

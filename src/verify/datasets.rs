@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
 
     /// Visits the only dataset of a folder.
     fn only(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
-        match self.retries.call(|| self.catalog.list(folder)) {
+        match self.retries.call(|| self.catalog.list(folder, &mut |_, _| {})) {
             Ok(nodes) if nodes.is_empty() => {
                 let why = Finding::damage("it is no longer there, or no longer a volume");
                 (self.visit)(name.to_owned(), Err(Box::new(why)))

@@ -4,13 +4,16 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use volfs::internals::fill_disk_cache;
 
 use super::{demo, output, run, zgy};
-use crate::support::{damaged, fixtures, numbers, one_line_of_failure, source_with, test_data, text, volfs, wait_for};
+use crate::support::faulty_folder::{Fault, FaultyFolder};
+use crate::support::{
+    damaged, fixtures, numbers, one_line_of_failure, program, source_with, test_data, text, volfs, wait_for,
+};
 
 /// Returns what `volfs ls --json` lists.
 fn listed(path: &Path) -> Vec<Value> {
@@ -46,6 +49,28 @@ fn people_get_one_line_for_each_layer() {
     assert_eq!(lines[1], ["deep/a\\u{1b}[31mb.zgy", "data", "33x12x18", "float32", "mixed", "3", "LODs"]);
     assert_eq!(lines[2], ["v3_int8.zgy", "data", "35x17x33", "int8", "raw", "3", "LODs"]);
     assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn what_the_disk_does_not_give_is_listed_with_the_reason() {
+    let source = source_with(&["v3_int8.zgy", "v4_mixed.zgy"]);
+    let Some(faulty) = FaultyFolder::of(source.path()) else { return };
+    faulty.faults.below("v3_int8.zgy", Fault::Io);
+    let list = listed(&faulty.path);
+    let shown = |object: &Value| (object["path"].as_str().map(str::to_owned), object["error"].is_string());
+    let errors: Vec<(Option<String>, bool)> = list.iter().map(shown).collect();
+    assert_eq!(errors, [(Some("v4_mixed.zgy".into()), false), (Some("v3_int8.zgy".into()), true)]);
+}
+
+#[test]
+fn a_working_directory_that_is_gone_is_not_the_root() {
+    let gone = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", r#"cd "$1" && rmdir "$1" && exec "$2" ls ."#, "sh"])
+        .args([gone.path(), &program()])
+        .output()
+        .unwrap();
+    assert!(one_line_of_failure(&output, 1).contains("cannot find the source ."));
 }
 
 #[test]

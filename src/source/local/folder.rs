@@ -132,7 +132,7 @@ impl LocalFolder {
     fn is_absent(&self, path: &Path) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         match self.root.locate(parent) {
-            Ok(Some(folder)) => statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW).is_err(),
+            Ok(Some(folder)) => statat(folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT),
             Err(e) if e.kind() != io::ErrorKind::NotFound => false,
             _ => parent != self.path && self.is_absent(parent),
         }
