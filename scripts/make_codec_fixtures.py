@@ -56,9 +56,9 @@ class Cases:
             self.bytes += content
         return self.places[content]
 
-    def add(self, codec, configuration, stored, decoded):
+    def add(self, codec, configuration, stored, decoded, **more):
         stored, decoded = bytes(stored), np.ascontiguousarray(decoded).tobytes() if isinstance(decoded, np.ndarray) else bytes(decoded)
-        line = {"codec": codec, "configuration": configuration, "stored": self.place(stored), "decoded": self.place(decoded)}
+        line = {"codec": codec, "configuration": configuration, "stored": self.place(stored), "decoded": self.place(decoded), **more}
         self.lines.append(json.dumps(line, separators=(",", ":")))
 
     def numcodecs(self, codec, array, decoded=None):
@@ -241,6 +241,11 @@ def zfp(cases):
     for options in [{"mode": 4, "tolerance": 0.01}, {"mode": 2, "rate": 9}, {"mode": 3, "precision": 12}]:
         cases.numcodecs(numcodecs.ZFPY(**options), array)
     cases.add("zfpy", {"mode": 5}, zfpy.compress_numpy(array), array)
+    # what only libzfp decodes
+    for dtype, shape in [("<f8", (3, 5, 6)), ("<i4", (10, 9)), ("<i8", (90,)), ("<f4", (3, 1, 5, 6)), ("<f4", (9, 10)), ("<f8", (90,))]:
+        for options in [{}, {"rate": 9}] + [{"tolerance": 0.01}, {"precision": 12}] * (dtype[1] == "f"):
+            stored = zfpy.compress_numpy(volume(dtype, (3, 5, 6)).reshape(shape), **options)
+            cases.add("zfpy", options, stored, zfpy.decompress_numpy(stored), needs="libzfp")
 
 
 def main(out):

@@ -27,12 +27,17 @@ impl std::fmt::Display for Case {
     }
 }
 
+/// Returns the cases that this build decodes.
 fn cases() -> Vec<Case> {
+    cases_that(|needs| needs.is_none() || cfg!(feature = "libzfp"))
+}
+
+/// Returns the cases whose needed feature is accepted.
+fn cases_that(accepts: impl Fn(Option<&str>) -> bool) -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/codecs");
     let bytes = fs::read(folder.join("bytes.bin")).unwrap();
     let lines = fs::read_to_string(folder.join("cases.jsonl")).unwrap();
-    let case = |line: &str| {
-        let line: Value = serde_json::from_str(line).unwrap();
+    let case = |line: Value| {
         let part = |name: &str| {
             let [first, length] = [0, 1].map(|n| line[name][n].as_u64().unwrap() as usize);
             bytes[first..first + length].to_vec()
@@ -44,7 +49,19 @@ fn cases() -> Vec<Case> {
             decoded: part("decoded"),
         }
     };
-    lines.lines().map(case).collect()
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| accepts(line["needs"].as_str())).map(case).collect()
+}
+
+#[test]
+#[cfg(not(feature = "libzfp"))]
+fn what_a_build_does_not_decode_names_the_feature() {
+    let others = cases_that(|needs| needs.is_some());
+    assert!(others.len() > 10);
+    for case in others {
+        let error = case.codec().decode(&case.stored, &mut vec![0; case.decoded.len()]).unwrap_err();
+        assert!(error.contains(" dimensions is decoded only if volfs is built with the feature libzfp"), "{error}");
+    }
 }
 
 #[test]

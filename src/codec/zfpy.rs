@@ -1,4 +1,4 @@
-//! ZFP streams with a header, as zfpy writes them: float32 in three dimensions, which is what is decoded here.
+//! ZFP streams with a header, as zfpy writes them.
 
 use super::sizes::{exactly, stated};
 use super::{Codec, Configuration, zfp};
@@ -23,17 +23,20 @@ impl Codec for Zfpy {
     }
 
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
-        let shape = zfp::shape(stored)?;
-        let bytes = shape.iter().fold(4, |bytes: u64, extent| bytes.saturating_mul(*extent));
-        exactly(NAME, out.len(), Ok(usize::try_from(bytes).unwrap_or(usize::MAX)))?;
-        zfp::decode(shape, stored, out)
+        let samples = zfp::Samples::read(stored)?;
+        exactly(NAME, out.len(), Ok(usize::try_from(samples.bytes()).unwrap_or(usize::MAX)))?;
+        zfp::decode_any(&samples, stored, out)
     }
 
     fn decode_unsized(&self, stored: &[u8], most: usize) -> Result<Vec<u8>, String> {
-        let shape = zfp::shape(stored)?;
-        let bytes = shape.iter().fold(4, |bytes: u64, extent| bytes.saturating_mul(*extent));
-        let mut out = stated(NAME, usize::try_from(bytes).unwrap_or(usize::MAX), most)?;
-        zfp::decode(shape, stored, &mut out)?;
+        let samples = zfp::Samples::read(stored)?;
+        let mut out = stated(NAME, usize::try_from(samples.bytes()).unwrap_or(usize::MAX), most)?;
+        zfp::decode_any(&samples, stored, &mut out)?;
         Ok(out)
+    }
+
+    #[cfg(feature = "libzfp")]
+    fn scratch(&self, decoded: usize) -> usize {
+        zfp::libzfp::scratch(decoded)
     }
 }

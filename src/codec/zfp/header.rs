@@ -1,5 +1,7 @@
 //! The header of a ZFP stream: magic bytes, type and shape of the samples, and the mode.
 
+use std::fmt;
+
 /// The only supported codec version (`ZFP_CODEC` of zfp 0.5 and 1.0).
 const CODEC_VERSION: u8 = 5;
 const FLOAT32: u8 = 3;
@@ -28,21 +30,54 @@ pub(super) struct Header {
 /// The names of the types of samples, from number 1 on.
 const SCALARS: [&str; 4] = ["int32", "int64", "float32", "float64"];
 
-/// Returns the shape (slowest axis first) that a stream says of itself, which must be one that is decoded here. Nothing
-/// else is checked.
-pub(crate) fn shape(stream: &[u8]) -> Result<[u64; 3], String> {
-    let (Some(magic), Some(meta)) = (stream.first_chunk::<3>(), number(stream, 4)) else {
-        return Err(format!("{} bytes are too few for its ZFP stream", stream.len()));
-    };
-    if magic != b"zfp" {
-        return Err("its ZFP stream does not begin with \"zfp\"".into());
+/// What a stream says of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Samples {
+    /// The number of their type.
+    pub(super) scalar: u8,
+    pub(super) axes: usize,
+    /// The extents along the axes, the fastest first; 1 along those that are missing.
+    pub(super) extents: [u64; 4],
+}
+
+impl Samples {
+    /// Reads the type and the shape of the samples of a stream. Nothing else is checked.
+    pub(crate) fn read(stream: &[u8]) -> Result<Self, String> {
+        let (Some(magic), Some(meta)) = (stream.first_chunk::<3>(), number(stream, 4)) else {
+            return Err(format!("{} bytes are too few for its ZFP stream", stream.len()));
+        };
+        if magic != b"zfp" {
+            return Err("its ZFP stream does not begin with \"zfp\"".into());
+        }
+        let axes = (meta >> 2 & 3) as usize + 1;
+        // all extents together have 48 bits
+        let width = 48 / axes;
+        let extent = |axis: usize| (meta >> (4 + axis * width) & ((1 << width) - 1)) + 1;
+        let extents = std::array::from_fn(|axis| if axis < axes { extent(axis) } else { 1 });
+        Ok(Self { scalar: (meta & 3) as u8 + 1, axes, extents })
     }
-    let [scalar, axes] = [meta & 3, meta >> 2 & 3].map(|code| code as usize);
-    if scalar + 1 != usize::from(FLOAT32) || axes != 2 {
-        let scalar = SCALARS.get(scalar).unwrap_or(&"?");
-        return Err(format!("ZFP of {scalar} in {} dimensions is not supported, only float32 in 3", axes + 1));
+
+    /// Returns the bytes of all samples.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.extents.iter().fold(self.size(), |bytes, extent| bytes.saturating_mul(*extent))
     }
-    Ok([36, 20, 4].map(|bit| (meta >> bit & 0xffff) + 1))
+
+    pub(super) fn size(&self) -> u64 {
+        if self.scalar.is_multiple_of(2) { 8 } else { 4 }
+    }
+
+    /// Returns the shape (slowest axis first) if the samples are float32 in three dimensions.
+    pub(super) fn volume(&self) -> Option<[u64; 3]> {
+        let [x, y, z, _] = self.extents;
+        (self.scalar == FLOAT32 && self.axes == 3).then_some([z, y, x])
+    }
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scalar = SCALARS.get(usize::from(self.scalar) - 1).unwrap_or(&"?");
+        write!(f, "{scalar} in {} dimensions", self.axes)
+    }
 }
 
 impl Header {

@@ -1,4 +1,4 @@
-//! ZFP streams as volumes have them: float32 in three dimensions, in every mode.
+//! ZFP streams as volumes have them: float32 in three dimensions, in every mode. Others need the feature `libzfp`.
 //!
 //! [`header`] reads the parameters of a stream, [`block`] decodes blocks of 4 x 4 x 4 samples with the instructions
 //! that every machine has, [`simd`] with those of newer processors. Both return the samples of libzfp, bit for bit; the
@@ -15,7 +15,7 @@ mod tests;
 
 use block::{Block, Planes, Stream, Target};
 use header::Header;
-pub(crate) use header::{shape, shortest};
+pub(crate) use header::{Samples, shortest};
 
 use crate::sync::LazyPerProcess;
 
@@ -48,6 +48,22 @@ impl Instructions {
 /// inside the blocks is detected only if it makes the decoder read beyond the end of the stream.
 pub(crate) fn decode(shape: [u64; 3], stream: &[u8], out: &mut [u8]) -> Result<(), String> {
     decode_with(Instructions::best(), shape, stream, out).map(drop)
+}
+
+/// Decodes a stream into `out`, which has as many bytes as its samples.
+pub(crate) fn decode_any(samples: &Samples, stream: &[u8], out: &mut [u8]) -> Result<(), String> {
+    match samples.volume() {
+        Some(shape) => decode(shape, stream, out),
+        None => decode_other(samples, stream, out),
+    }
+}
+
+#[cfg(feature = "libzfp")]
+use libzfp::decode as decode_other;
+
+#[cfg(not(feature = "libzfp"))]
+fn decode_other(samples: &Samples, _: &[u8], _: &mut [u8]) -> Result<(), String> {
+    Err(format!("ZFP of {samples} is decoded only if volfs is built with the feature libzfp"))
 }
 
 /// Like [`decode`]. Returns how many bytes of the stream the blocks take, in whole words of 64 bits as libzfp counts.
