@@ -36,6 +36,17 @@ def files(below, pattern):
                     yield path, file.read()
 
 
+def packed(below, first="", most=1000):
+    """Returns the files of a folder as `fuzz/src/folder.rs` reads them: those that match, and at most so many others."""
+    out, others = b"", most
+    for name, data in sorted(files(below, "."), key=lambda file: not re.search(first, file[0])):
+        name = os.path.relpath(name, os.path.join(DATA, below)).encode()
+        others -= not re.search(first, name.decode())
+        if others >= 0:
+            out += bytes([len(name)]) + name + struct.pack("<I", len(data)) + data
+    return out
+
+
 def chunks(vds):
     """Yields the method and the bytes of each chunk of the layers in a single-file VDS."""
     table, count, length = struct.unpack_from("<qii", vds, 16)
@@ -80,15 +91,11 @@ def vds(folder):
     for path in sorted(os.listdir(os.path.join(DATA, "vds"))):
         root = os.path.join(DATA, "vds", path)
         if os.path.isdir(root):
-            packed = b""
-            for name, data in files(os.path.join("vds", path), "."):
-                name = os.path.relpath(name, root).encode()
-                packed += bytes([len(name)]) + name + struct.pack("<I", len(data)) + data
-                if name.startswith(b"VolumeDataLayout"):
-                    put(folder, "vds_description", data)
-            put(folder, "vds_open", packed)
-    fixtures = os.path.join(DATA, "../../src/format/vds/description/fixtures.rs")
-    with open(fixtures, "rb") as file:
+            for name, data in files(os.path.join("vds", path), "VolumeDataLayout"):
+                put(folder, "vds_description", data)
+            put(folder, "vds_open", packed(os.path.join("vds", path)))
+    texts = os.path.join(DATA, "../../src/format/vds/description/tests.rs")
+    with open(texts, "rb") as file:
         put(folder, "vds_description", file.read().split(b'r#"')[1].split(b'"#')[0])
 
 
@@ -159,6 +166,19 @@ def precomputed(folder):
             put(folder, "jpeg", bytes([0, 0, image["channels"] // 3]) + base64.b64decode(image["jpeg"]))
 
 
+def hierarchies(folder):
+    """Takes each array by itself, and of groups what they say without the chunks."""
+    for target, below, sign in (
+        ("zarr_open", "zarr", r"(zarr\.json|\.z(array|group|attrs|metadata))$"),
+        ("n5_open", "zarr", r"attributes\.json$"),
+        ("precomputed_open", "precomputed", r"(^|/)info$"),
+    ):
+        for path in sorted({os.path.dirname(path) for path, _ in files(below, sign)}):
+            path = os.path.relpath(path, DATA)
+            put(folder, target, packed(path, sign, 4))
+            put(folder, target, packed(path, sign, 0))
+
+
 def built(folder):
     """A few inputs for the targets that build their datasets from numbers."""
     for target in ("array_read", "wkw_cube", "zgy_bricks", "vds_container"):
@@ -169,7 +189,7 @@ def built(folder):
 
 if __name__ == "__main__":
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.join(DATA, "../../target/fuzzing/corpus")
-    for make in (vds, wkw, zgy, hdf5, codecs, precomputed, built):
+    for make in (vds, wkw, zgy, hdf5, codecs, precomputed, hierarchies, built):
         make(where)
     for name in sorted(os.listdir(where)):
         print(f"{name}: {len(os.listdir(os.path.join(where, name)))} inputs")

@@ -9,6 +9,7 @@ pub(crate) mod allocations;
 mod bounded;
 pub(crate) mod bricks;
 mod bytes;
+mod folder;
 mod views;
 
 #[cfg(fuzzing)]
@@ -27,7 +28,9 @@ pub mod compressed_segmentation;
 pub mod hdf5_open;
 pub mod jpeg;
 pub mod lz4;
+pub mod n5_open;
 pub mod png;
+pub mod precomputed_open;
 pub mod vds_chunk;
 pub mod vds_container;
 pub mod vds_description;
@@ -37,6 +40,7 @@ pub mod vds_wavelet;
 pub mod wkw_cube;
 pub mod wkw_open;
 pub mod wkw_properties;
+pub mod zarr_open;
 pub mod zfp;
 pub mod zgy_bricks;
 pub mod zgy_open;
@@ -54,14 +58,16 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "array_read", body: array_read::run, least: 200 },
     Target { name: "codecs", body: codecs::run, least: 30 },
     Target { name: "compressed_segmentation", body: compressed_segmentation::run, least: 8 },
     Target { name: "hdf5_open", body: hdf5_open::run, least: 200 },
     Target { name: "jpeg", body: jpeg::run, least: 20 },
     Target { name: "lz4", body: lz4::run, least: 10 },
+    Target { name: "n5_open", body: n5_open::run, least: 50 },
     Target { name: "png", body: png::run, least: 10 },
+    Target { name: "precomputed_open", body: precomputed_open::run, least: 50 },
     Target { name: "vds_chunk", body: vds_chunk::run, least: 20 },
     Target { name: "vds_container", body: vds_container::run, least: 20 },
     Target { name: "vds_description", body: vds_description::run, least: 5 },
@@ -71,6 +77,7 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "wkw_cube", body: wkw_cube::run, least: 100 },
     Target { name: "wkw_open", body: wkw_open::run, least: 50 },
     Target { name: "wkw_properties", body: wkw_properties::run, least: 100 },
+    Target { name: "zarr_open", body: zarr_open::run, least: 100 },
     Target { name: "zfp", body: zfp::run, least: 50 },
     Target { name: "zgy_bricks", body: zgy_bricks::run, least: 200 },
     Target { name: "zgy_open", body: zgy_open::run, least: 200 },

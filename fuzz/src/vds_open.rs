@@ -1,8 +1,7 @@
 //! Opens arbitrary bytes as a VDS, a single file or a folder of objects, makes its files and reads some of its bricks.
 //!
-//! An input that begins with `HueDataStore` is a file. Any other input is a folder: for each object the length of its
-//! name (a byte), the name, the length of its bytes (four bytes, little-endian) and the bytes; the name of an object's
-//! metadata is the object's name, a zero byte and `vdschunkmetadata`.
+//! An input that begins with `HueDataStore` is a file. Any other input is a folder (see `folder.rs`); the name of an
+//! object's metadata is the object's name, a zero byte and `vdschunkmetadata`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::source::IndexCache;
 
 use super::bricks::{self, Kept};
 use super::memory_folder::MemoryFolder;
-use super::{bounded, views};
+use super::{bounded, folder, views};
 
 /// Larger arrays do not have their chunks counted.
 const COUNTED: u64 = 1 << 12;
@@ -24,18 +23,18 @@ pub fn run(input: &[u8]) -> u64 {
     if input.starts_with(b"HueDataStore") {
         return read(BTreeMap::from([(String::new(), input.to_vec())]), Kept::InOneFile);
     }
-    read(objects(input), Kept::InObjects)
+    read(folder::files(input), Kept::InObjects)
 }
 
 /// Opens a dataset of these files, and returns the number of bricks that could be read.
 pub(super) fn read(files: BTreeMap<String, Vec<u8>>, kept: Kept) -> u64 {
     let length = files.values().map(Vec::len).sum();
-    let folder = Arc::new(MemoryFolder::new(files));
+    let objects = Arc::new(MemoryFolder::new(files));
     let with = OpenWith::new(IndexCache::new(1 << 20));
     let opened = bounded::opening(length, || {
         let dataset = match kept {
-            Kept::InOneFile => Vds.open(folder.clone(), &with),
-            Kept::InObjects => Vds.open_folder(folder.clone(), &with),
+            Kept::InOneFile => Vds.open(objects.clone(), &with),
+            Kept::InObjects => Vds.open_folder(objects.clone(), &with),
         };
         let dataset = match dataset {
             Err(FormatError::Source(error)) => panic!("the system is blamed: {error}"),
@@ -49,16 +48,4 @@ pub(super) fn read(files: BTreeMap<String, Vec<u8>>, kept: Kept) -> u64 {
     });
     let opened = opened.map(|dataset| views::read_computed(dataset, "vds"));
     opened.map_or(0, |dataset| bricks::read_some(&*dataset, kept))
-}
-
-/// Splits an input into its objects.
-fn objects(mut input: &[u8]) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    while let Some((name, rest)) = input.split_first().and_then(|(n, rest)| rest.split_at_checked(usize::from(*n))) {
-        let Some((length, rest)) = rest.split_first_chunk() else { break };
-        let length = (u32::from_le_bytes(*length) as usize).min(rest.len());
-        files.insert(String::from_utf8_lossy(name).into_owned(), rest[..length].to_vec());
-        input = &rest[length..];
-    }
-    files
 }

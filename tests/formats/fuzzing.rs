@@ -51,8 +51,8 @@ macro_rules! replay {
 }
 
 replay! {
-    array_read codecs compressed_segmentation hdf5_open jpeg lz4 png vds_chunk vds_container vds_description vds_open
-    vds_rle vds_wavelet wkw_cube wkw_open wkw_properties zfp zgy_bricks zgy_open zlib
+    array_read codecs compressed_segmentation hdf5_open jpeg lz4 n5_open png precomputed_open vds_chunk vds_container
+    vds_description vds_open vds_rle vds_wavelet wkw_cube wkw_open wkw_properties zarr_open zfp zgy_bricks zgy_open zlib
 }
 
 /// Returns the names of the entries of a folder, without extension.
