@@ -151,7 +151,8 @@ struct Opened {
 impl Opened {
     fn open(origin: &Origin, quality: Option<u8>) -> Result<Self, OpenError> {
         let engine = Engine::get();
-        let tree = origin.tree(true, Arc::clone(&engine.counters)).map_err(|e| OpenError::io(&origin.path, &e))?;
+        let tree = origin.tree(formats().folder_files(), true, Arc::clone(&engine.counters));
+        let tree = tree.map_err(|e| OpenError::io(&origin.path, &e))?;
         let with = OpenWith { index: Arc::clone(&engine.index), quality };
         let dataset = open_source(formats(), tree, with).map_err(|error| OpenError::new(&origin.path, error))?;
         let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();

@@ -246,7 +246,7 @@ pub(crate) struct DatasetCount {
 pub(crate) fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    if let Ok(tree) = origin.tree(false, Arc::default())
+    if let Ok(tree) = origin.tree(formats.folder_files(), false, Arc::default())
         && let Ok(catalog) = Catalog::new(formats, tree, with, Arc::default())
         && let Some(root) = catalog.node(ROOT)
     {

@@ -76,7 +76,9 @@ fn list(args: &LsArgs) -> Result<(), CliError> {
     let source = &origin.path;
     let failed = |error: CatalogError| CliError::cannot_list(source, &error);
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    let tree = origin.tree(true, Arc::default()).map_err(|error| failed(CatalogError::io(source, &error)))?;
+    let tree = origin
+        .tree(registry().folder_files(), true, Arc::default())
+        .map_err(|error| failed(CatalogError::io(source, &error)))?;
     let catalog = Catalog::new(registry(), tree, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut printer = RowPrinter {

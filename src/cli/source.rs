@@ -58,7 +58,7 @@ pub(super) fn checked_source(typed: &Origin) -> Result<Origin, CliError> {
         }
         _ => CliError::store(&origin.path, error),
     };
-    let tree = origin.tree(false, Arc::default()).map_err(failed)?;
+    let tree = origin.tree(registry().folder_files(), false, Arc::default()).map_err(failed)?;
     let about = tree.about_base(tree.source()).map_err(failed)?;
     if about.is_file() && Recogniser::new(registry()).format_at(&*tree, tree.source()).map_err(failed)?.is_none() {
         return Err(not_a_volume(&origin.path));
@@ -102,7 +102,9 @@ fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>
         return Err(CliError::new(what, format!("if you trust that it is {source_shown}, give that path")));
     }
     let origin = Origin { path: source.to_owned(), store_options: store_options.to_owned(), ..Origin::default() };
-    let tree = origin.tree(false, Arc::default()).map_err(|error| CliError::store(&shown(source), error))?;
+    let tree = origin
+        .tree(registry().folder_files(), false, Arc::default())
+        .map_err(|error| CliError::store(&shown(source), error))?;
     let is_there = |path: &Path| match origin.is_url() {
         true => tree.look(path).map(drop),
         false => fs::symlink_metadata(path).map(drop),
@@ -195,7 +197,9 @@ impl DatasetAt {
         let (path, inside) = shown_at(typed, store_options)?.unwrap_or_else(|| (typed.to_owned(), Vec::new()));
         let path = if is_url(&path) { resolved_source(&path)? } else { path };
         let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
-        let tree = origin.tree(true, Arc::default()).map_err(|error| CliError::store(&path, error))?;
+        let tree = origin
+            .tree(registry().folder_files(), true, Arc::default())
+            .map_err(|error| CliError::store(&path, error))?;
         let open = catalog::open_source(registry(), tree, OpenWith::for_one(quality))
             .map_err(|error| cannot_open(&path, &error))?;
         let mut found = Self { path, open, layer: None, lod: None, file: None };

@@ -51,6 +51,11 @@ impl Registry {
         self.iter().find(|format| format.array_names().iter().any(|known| known.eq_ignore_ascii_case(name)))
     }
 
+    /// Returns the names of all files that describe datasets.
+    pub(crate) fn folder_files(self) -> Vec<&'static str> {
+        self.iter().flat_map(Format::folder_files).copied().collect()
+    }
+
     /// Returns the names of all formats in upper case, separated by commas, for messages.
     pub(crate) fn names(self) -> String {
         let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();

@@ -112,7 +112,7 @@ impl Volfs {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let refreshes = Refreshes::default();
-        let tree = options.origin().tree(true, Arc::clone(&counters));
+        let tree = options.origin().tree(registries.formats.folder_files(), true, Arc::clone(&counters));
         let catalog = Catalog::new(
             registries.formats,
             tree.map_err(|error| CatalogError::io(&options.source, &error))?,

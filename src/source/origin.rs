@@ -26,10 +26,15 @@ impl Origin {
         is_url(&self.path)
     }
 
-    /// Returns its tree. Reads of it are counted in `counters`. It is asked again for a while if it fails, longer if it
-    /// is to `last`, and only then a disk cache is used. Fails if the URL or the options are wrong; nothing of a local
-    /// path is looked at.
-    pub(crate) fn tree(&self, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
+    /// Returns its tree. Reads of it are counted in `counters`. `signs` are the names of the files that describe datasets:
+    /// a store that lists nothing is asked for them. It is asked again for a while if it fails, longer if it is to `last`,
+    /// and only then a disk cache is used. Fails if the URL or the options are wrong; nothing of a local path is looked at.
+    pub(crate) fn tree(
+        &self,
+        signs: Vec<&'static str>,
+        last: bool,
+        counters: Arc<Counters>,
+    ) -> io::Result<Arc<dyn Tree>> {
         if !self.is_url() {
             return Ok(LocalTree::new(&self.path, self.follow_links, self.permissions, counters));
         }
@@ -38,22 +43,28 @@ impl Origin {
             return Err(invalid(refusal.to_owned()));
         }
         let url = StoreUrl::parse(&self.path).map_err(|error| invalid(error.to_string()))?;
-        self.store_tree(url, last, counters)
+        self.store_tree(url, signs, last, counters)
     }
 
     #[cfg(feature = "store")]
-    fn store_tree(&self, url: StoreUrl, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
+    fn store_tree(
+        &self,
+        url: StoreUrl,
+        signs: Vec<&'static str>,
+        last: bool,
+        counters: Arc<Counters>,
+    ) -> io::Result<Arc<dyn Tree>> {
         use super::disk_cache::DiskCache;
         use super::store::{RetryPolicy, StoreTree};
         let disk = self.disk_cache.as_ref().filter(|_| last);
         let cache = disk.map(|options| DiskCache::open(&options.dir, options.budget)).transpose();
         let cache = cache.map_err(|error| io::Error::other(error.to_string()))?;
         let policy = if last { RetryPolicy::MOUNT } else { RetryPolicy::CLI };
-        Ok(StoreTree::open(url, &self.store_options, policy, cache, counters)?)
+        Ok(StoreTree::open(url, signs, &self.store_options, policy, cache, counters)?)
     }
 
     #[cfg(not(feature = "store"))]
-    fn store_tree(&self, _: StoreUrl, _: bool, _: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
+    fn store_tree(&self, _: StoreUrl, _: Vec<&'static str>, _: bool, _: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
         let text = "this volfs was built without object stores; build it with the feature \"store\"";
         Err(io::Error::new(io::ErrorKind::Unsupported, text))
     }

@@ -54,7 +54,7 @@ impl Datasets {
         let places = places.into_iter().map(|place| {
             let origin = Origin { path: place.path.clone(), ..read.clone() };
             let opened = retries.call(|| {
-                let tree = origin.tree(true, Arc::default());
+                let tree = origin.tree(formats.folder_files(), true, Arc::default());
                 let tree = tree.map_err(|error| CatalogError::io(&place.path, &error))?;
                 Catalog::new(formats, tree, with.clone(), Arc::default())
             });

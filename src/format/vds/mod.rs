@@ -65,7 +65,7 @@ impl Format for Vds {
     }
 
     fn folder_files(&self) -> &'static [&'static str] {
-        &[store::STATUS]
+        &[store::STATUS, "LayerStatus.json", store::LAYOUT, "VolumeDataLayout.json"]
     }
 
     fn release_idle(&self) {

@@ -10,7 +10,7 @@ use super::cubes::Cubes;
 use super::files::{self, HEADER};
 use super::header::Header;
 use super::properties::{DescribedLayer, DescribedMag, Extent, Mag, Scale};
-use crate::format::{Array, Finding, Format, HiddenLayer, Layer, Severity, native, registry};
+use crate::format::{Array, Finding, HiddenLayer, Layer, Severity, native, registry};
 use crate::source::{Blocking, Folder, IndexCache, NoFolder};
 use crate::volume::{ArrayId, ArrayInfo, Axis, Dtype, NativeJson};
 
@@ -181,8 +181,8 @@ impl Opening {
         let header = match Header::read(&*folder, HEADER, Blocking::Yes) {
             Ok(Some(header)) => header,
             Ok(None) => {
-                let others = registry().iter().flat_map(Format::folder_files);
-                let other = others.copied().find(|file| matches!(folder.len(file), Ok(Some(_))));
+                let mut others = registry().folder_files().into_iter();
+                let other = others.find(|file| matches!(folder.len(file), Ok(Some(_))));
                 return Err(match other {
                     Some(file) => (Severity::Note, format!("it is not WKW: it has {file} and no {HEADER}")),
                     None => (Severity::Damage, format!("{HEADER} is missing")),

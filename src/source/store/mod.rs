@@ -44,9 +44,11 @@ pub(crate) struct StoreTree {
 }
 
 impl StoreTree {
-    /// Creates the tree of a URL. Nothing is sent yet. Bytes are counted in `counters`.
+    /// Creates the tree of a URL, in which `signs` are the names of objects that describe datasets. Nothing is sent yet.
+    /// Bytes are counted in `counters`.
     pub(crate) fn open(
         url: StoreUrl,
+        signs: Vec<&'static str>,
         options: &[StoreOption],
         policy: RetryPolicy,
         disk: Option<DiskCache>,
@@ -58,11 +60,11 @@ impl StoreTree {
         let at = if backend.endpoint.is_empty() { String::new() } else { format!("@{}", backend.endpoint) };
         let cache = disk.map(|cache| StoreCache { cache, place: url.base.clone() + &at });
         let client = Client::new(backend, url.base.clone(), counters)?;
-        Ok(Self::with_client(url, client, cache))
+        Ok(Self::with_client(url, signs, client, cache))
     }
 
-    fn with_client(url: StoreUrl, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
-        Arc::new(Self { source: url.path(), store: Store::new(url, client, cache) })
+    fn with_client(url: StoreUrl, signs: Vec<&'static str>, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
+        Arc::new(Self { source: url.path(), store: Store::new(url, signs, client, cache) })
     }
 }
 
@@ -247,7 +249,7 @@ mod tests {
             let url = StoreUrl::parse(Path::new(url)).unwrap();
             let backend = backend(&self.objects, self.lists);
             let client = Client::new(backend, url.base.clone(), Arc::default()).unwrap();
-            StoreTree::with_client(url, client, None)
+            StoreTree::with_client(url, vec!["LayerStatus", "info"], client, None)
         }
     }
 

@@ -22,32 +22,6 @@ const ANSWERS: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
 /// The most names of a listing that is remembered as a whole, and of all.
 const MOST_NAMES: usize = 20_000;
 
-/// Names that are those of objects wherever they are looked for, never of folders.
-const OBJECTS: [&str; 10] = [
-    "LayerStatus",
-    "LayerStatus.json",
-    "VolumeDataLayout",
-    "VolumeDataLayout.json",
-    "datasource-properties.json",
-    "zarr.json",
-    ".zarray",
-    ".zattrs",
-    ".zgroup",
-    "attributes.json",
-];
-
-/// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
-const DESCRIPTIONS: [&str; 8] = [
-    "LayerStatus",
-    "datasource-properties.json",
-    "LayerStatus.json",
-    "zarr.json",
-    ".zgroup",
-    ".zarray",
-    "attributes.json",
-    "info",
-];
-
 /// The names in a folder, or the first of them.
 struct Listing {
     entries: HashMap<Box<str>, At>,
@@ -60,14 +34,16 @@ struct Listing {
 
 pub(super) struct Names {
     client: Arc<Client>,
+    /// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
+    signs: Vec<&'static str>,
     listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
     answers: Mutex<LruCache<Box<str>, (At, Instant)>>,
 }
 
 impl Names {
-    pub(super) fn new(client: Arc<Client>) -> Self {
+    pub(super) fn new(client: Arc<Client>, signs: Vec<&'static str>) -> Self {
         let (listings, answers) = (Mutex::new(LruCache::new(LISTINGS)), Mutex::new(LruCache::new(ANSWERS)));
-        Self { client, listings, answers }
+        Self { client, signs, listings, answers }
     }
 
     /// Returns what is at a key, as far as that is known without asking.
@@ -126,7 +102,9 @@ impl Names {
             return Ok(At::Folder);
         }
         let name = key.rsplit('/').next().unwrap_or(key);
-        if OBJECTS.contains(&name) {
+        // a plain word may also be the name of a folder
+        let is_word = name.bytes().all(|byte| byte.is_ascii_lowercase());
+        if !is_word && self.signs.contains(&name) {
             return self.head(key);
         }
         // most folders have names without a dot; and some stores fail where the object of a folder's name is asked for
@@ -160,7 +138,7 @@ impl Names {
                 Ok(None) => self.ask_without_listing(key),
                 // without list permission, stores deny what is not there; and the answer to a look at one object has no
                 // text that says why
-                Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_descriptions(key) {
+                Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_signs(key) {
                     Ok(At::Nothing) | Err(_) => Err(denied),
                     at => at,
                 },
@@ -177,15 +155,16 @@ impl Names {
             return self.head(key);
         }
         // before the object itself: servers of folders answer for the folder, too, with a page of text
-        match self.ask_for_descriptions(key)? {
+        match self.ask_for_signs(key)? {
             At::Nothing if key.is_empty() => Ok(At::Nothing),
             At::Nothing => self.head(key),
             at => Ok(at),
         }
     }
 
-    fn ask_for_descriptions(&self, key: &str) -> Result<At, StoreError> {
-        let keys = DESCRIPTIONS.map(|name| format!("{}{name}", prefix_of(key)));
+    fn ask_for_signs(&self, key: &str) -> Result<At, StoreError> {
+        let prefix = prefix_of(key);
+        let keys: Vec<String> = self.signs.iter().map(|name| format!("{prefix}{name}")).collect();
         let heads = wait_for(join_all(keys.iter().map(|key| self.client.head(key))))?;
         let mut failure = None;
         for (key, head) in keys.iter().zip(heads) {

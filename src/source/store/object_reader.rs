@@ -51,12 +51,12 @@ pub(super) struct Store {
 
 impl Store {
     /// Creates a store, of which a local disk keeps what was fetched if there is a `cache`.
-    pub(super) fn new(url: StoreUrl, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
+    pub(super) fn new(url: StoreUrl, signs: Vec<&'static str>, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
         let client = Arc::new(client);
         Arc::new(Self {
             url,
             staging: Staging::default(),
-            names: Names::new(Arc::clone(&client)),
+            names: Names::new(Arc::clone(&client), signs),
             client,
             cache: cache.map(Arc::new),
             heads: Mutex::new(LruCache::new(HEADS)),
