@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use crate::memory::try_zeroed;
 use disk_cache::DiskCacheStatistics;
 
 pub(crate) use error::{Blocking, NoFolder, ObjectVersion, SourceError, is_loop, not_found, tells_what_is_there};
@@ -87,6 +88,12 @@ pub(crate) trait Source: Send + Sync {
     /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError>;
 
+    /// Returns the number of bytes that an object has, and the last `length` of them, fewer if it is shorter; `None` if it
+    /// does not exist. May block.
+    fn read_end(&self, object: &str, length: u64) -> Result<Option<(u64, Vec<u8>)>, SourceError> {
+        end_by_size(self, object, length)
+    }
+
     /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if the
     /// object has no such metadata, or does not exist. May block.
     fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
@@ -132,6 +139,18 @@ pub(crate) trait Source: Send + Sync {
     fn check_unchanged_or(&self, _blocking: Blocking) -> Result<(), SourceError> {
         self.check_unchanged()
     }
+}
+
+/// Reads the end of an object by asking for its size first.
+fn end_by_size<S: Source + ?Sized>(
+    source: &S,
+    object: &str,
+    length: u64,
+) -> Result<Option<(u64, Vec<u8>)>, SourceError> {
+    let Some(size) = source.len(object)? else { return Ok(None) };
+    let mut bytes = try_zeroed(length.min(size) as usize)?;
+    let is_there = source.read_at(object, size - bytes.len() as u64, &mut bytes, Blocking::Yes)?;
+    Ok(is_there.then_some((size, bytes)))
 }
 
 /// A source that is one file or one object, in the version that it had when it was opened.

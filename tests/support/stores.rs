@@ -382,7 +382,9 @@ impl Objects {
         let mut answer = match request.header("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-')) {
             None => Answer::new(200, object.bytes.clone()),
             Some((from, to)) => {
-                let (from, to) = (from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap().min(size.max(1) - 1));
+                let (to, last) = (to.parse::<usize>().unwrap(), size.max(1) - 1);
+                let counted_from_the_end = |_| (size.saturating_sub(to), last);
+                let (from, to) = from.parse().map_or_else(counted_from_the_end, |from: usize| (from, to.min(last)));
                 if from >= size {
                     return Answer::error(416, "InvalidRange");
                 }

@@ -74,7 +74,19 @@ impl ChunkedArray {
         if blocking == Blocking::No {
             return Err(SourceError::WouldBlock.into());
         }
-        let length = self.folder.len(object)?;
+        let length = match self.chain.shards.first().filter(|level| !level.index_at_start) {
+            None => self.folder.len(object)?,
+            // it comes with the index, which is needed next
+            Some(level) => {
+                let bytes = Self::index_bytes(level, object)?;
+                let found = self.folder.read_end(object, bytes)?;
+                let (length, index) = found.map_or((None, Vec::new()), |(length, index)| (Some(length), index));
+                if index.len() as u64 == bytes {
+                    self.keep_index(level, object, index, (self.id, number, 1))?;
+                }
+                length
+            }
+        };
         self.cache.insert(key, &Arc::new(length), size_of::<Option<u64>>());
         Ok(length)
     }
@@ -121,18 +133,34 @@ impl ChunkedArray {
         if blocking == Blocking::No {
             return Err(SourceError::WouldBlock.into());
         }
-        let damaged = |why: &str| FormatError::DamagedObject(format!("{}: {why}", &**object));
-        let bytes = level.index_bytes().ok_or_else(|| damaged("its index is too long"))?;
+        let bytes = Self::index_bytes(level, object)?;
         let begin = if level.index_at_start { Some(place.start) } else { place.end.checked_sub(bytes) };
         let begin = begin.filter(|at| *at >= place.start && place.end - at >= bytes);
-        let begin =
-            begin.ok_or_else(|| damaged(&format!("a shard of {} bytes has no index", place.end - place.start)))?;
-        let mut index = read_bytes(&*self.folder, object, begin, bytes)?.ok_or(SourceError::Changed)?;
+        let begin = begin.ok_or_else(|| {
+            damaged_shard(object, &format!("a shard of {} bytes has no index", place.end - place.start))
+        })?;
+        let index = read_bytes(&*self.folder, object, begin, bytes)?.ok_or(SourceError::Changed)?;
+        self.keep_index(level, object, index, key)
+    }
+
+    fn index_bytes(level: &Shards, object: &ObjectName) -> Result<u64, FormatError> {
+        level.index_bytes().ok_or_else(|| damaged_shard(object, "its index is too long"))
+    }
+
+    /// Checks an index that was read, and keeps it in the cache.
+    fn keep_index(
+        &self,
+        level: &Shards,
+        object: &ObjectName,
+        mut index: Vec<u8>,
+        key: (u64, u64, u64),
+    ) -> Result<Arc<Vec<u8>>, FormatError> {
         self.folder.check_unchanged()?;
         if level.index_has_checksum {
-            let (entries, sum) = index.split_last_chunk::<4>().ok_or_else(|| damaged("it has no index"))?;
+            let (entries, sum) =
+                index.split_last_chunk::<4>().ok_or_else(|| damaged_shard(object, "it has no index"))?;
             if crate::codec::crc32c(entries) != u32::from_le_bytes(*sum) {
-                return Err(damaged("the checksum of the index of a shard is wrong"));
+                return Err(damaged_shard(object, "the checksum of the index of a shard is wrong"));
             }
             index.truncate(index.len() - 4);
         }
@@ -140,6 +168,10 @@ impl ChunkedArray {
         self.cache.insert(key, &index, index.capacity());
         Ok(index)
     }
+}
+
+fn damaged_shard(object: &ObjectName, why: &str) -> FormatError {
+    FormatError::DamagedObject(format!("{}: {why}", &**object))
 }
 
 impl Array for ChunkedArray {

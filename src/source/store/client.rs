@@ -2,7 +2,6 @@
 //! and the threads that send them.
 
 use std::io;
-use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -224,12 +223,12 @@ impl Client {
     }
 
     /// Fetches a range of an object; `None` if there is no object. A version other than that of `expected` is an error.
-    pub(super) async fn get(&self, key: &str, range: Range<u64>, expected: Option<&ObjectMeta>) -> Outcome {
+    pub(super) async fn get(&self, key: &str, range: GetRange, expected: Option<&ObjectMeta>) -> Outcome {
         let _connection = self.connections.acquire().await;
         let mut attempt = 0;
         loop {
             let options = GetOptions {
-                range: Some(GetRange::Bounded(range.clone())),
+                range: Some(range.clone()),
                 if_match: expected.and_then(ObjectMeta::condition),
                 ..GetOptions::default()
             };
@@ -243,13 +242,17 @@ impl Client {
     }
 
     /// Collects an answer, which must be of the version of `expected`, and have all bytes of the range.
-    async fn fetched(&self, answer: GetResult, range: &Range<u64>, expected: Option<&ObjectMeta>) -> Outcome {
+    async fn fetched(&self, answer: GetResult, range: &GetRange, expected: Option<&ObjectMeta>) -> Outcome {
         let meta = ObjectMeta::from_answer(&answer);
         // not every store knows conditions
         if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
             return Err(StoreError::replaced());
         }
-        let wanted = range.end.min(meta.size).saturating_sub(range.start);
+        let wanted = match range {
+            GetRange::Bounded(range) => range.end.min(meta.size).saturating_sub(range.start),
+            GetRange::Offset(start) => meta.size.saturating_sub(*start),
+            GetRange::Suffix(length) => meta.size.min(*length),
+        };
         let mut body = Body::new(wanted, &self.buffers).map_err(|error| self.logged(error))?;
         let mut stream = answer.into_stream();
         while let Some(part) = stream.next().await {

@@ -159,7 +159,7 @@ impl Place for StorePlace {
         if let Some(head) = known.filter(|head| head.len() as u64 == most) {
             return Ok(head.to_vec());
         }
-        let fetched = wait_for(self.store.client.get(&self.key, 0..most, Some(meta)))??;
+        let fetched = wait_for(self.store.client.get(&self.key, (0..most).into(), Some(meta)))??;
         let fetched = fetched.ok_or(io::ErrorKind::NotFound)?;
         if most <= MAX_HEAD {
             self.store.heads.lock().put(self.about.version, Arc::from(&*fetched.bytes));
@@ -384,6 +384,24 @@ mod tests {
         assert_eq!((folder.len("empty"), read(&*folder, "none", 0, 100)), (Ok(Some(0)), Ok(None)));
         drop(folder);
         assert_eq!(tree.store_status().unwrap().staged_bytes, 0);
+    }
+
+    #[test]
+    fn the_end_of_an_object_comes_with_its_size_and_is_of_the_version_that_counts() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|n| (n / 7) as u8).collect();
+        let store = Fixture::new(&[("d/x", &bytes), ("d/short", b"12345"), ("d/empty", b"")]);
+        let folder = open(&store.tree("s3://bucket"), "s3://bucket/d");
+        let end = |length: usize| Ok(Some((200_000, bytes[bytes.len() - length..].to_vec())));
+        assert_eq!(folder.read_end("x", 70_000), end(70_000));
+        assert_eq!(folder.read_end("x", 10), end(10), "also of an object of which something is known");
+        assert_eq!(folder.read_end("short", 10), Ok(Some((5, b"12345".to_vec()))));
+        assert_eq!((folder.read_end("empty", 10), folder.read_end("none", 10)), (Ok(Some((0, vec![]))), Ok(None)));
+        assert_eq!(folder.read_end("x", 0), Ok(Some((200_000, vec![]))));
+        // what lies so far behind the end is not taken for the last bytes
+        assert!(matches!(read(&*folder, "x", u64::MAX - 10, 10), Err(SourceError::TooShort { .. })));
+        assert_eq!(read(&*folder, "x", 150_000, 5), Ok(Some(bytes[150_000..150_005].to_vec())));
+        store.put("d/x", &[2; 200_000], None);
+        assert_eq!(read(&*folder, "x", 0, 40_000), Err(SourceError::Changed));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lru::LruCache;
+use object_store::GetRange;
 
 use super::cache::{CachedObjects, FolderVersions, StoreCache};
 use super::client::{At, Client, Fetched, ObjectMeta, Outcome, about, wait_for};
@@ -17,8 +18,8 @@ use super::error::StoreError;
 use super::names::{Names, prefix_of};
 use super::staging::{MAX_REQUESTS, ObjectId, RequestLimit, Reservation, Staging};
 use crate::source::{
-    Blocking, EntryKind, FileSource, FirstFailure, Folder, NoFolder, ObjectVersion, Source, SourceError, StoreUrl,
-    new_number,
+    Blocking, EntryKind, FileSource, FirstFailure, Folder, NoFolder, ObjectVersion, Source, SourceError, StoreKind,
+    StoreUrl, end_by_size, new_number,
 };
 use crate::sync::Mutex;
 
@@ -36,6 +37,8 @@ const BLOCK: u64 = 64 << 10;
 const MAX_GAP: u64 = 128 << 10;
 /// Ranges are merged up to this length, so that there are several to be in flight.
 const MAX_MERGED: u64 = 2 << 20;
+/// No object is longer. A range that begins behind this stands for the last bytes of an object.
+const LONGEST: u64 = u64::MAX / 2;
 
 pub(super) struct Store {
     pub(super) url: StoreUrl,
@@ -158,7 +161,7 @@ impl ObjectReader {
     fn read_object(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
         let (length, size) = (out.len() as u64, self.file.as_ref().map(|meta| meta.size));
         let too_short = |size| SourceError::TooShort { offset, length, size };
-        let end = offset.checked_add(length).filter(|end| size.is_none_or(|size| *end <= size));
+        let end = offset.checked_add(length).filter(|end| *end <= size.unwrap_or(LONGEST));
         let end = end.ok_or(too_short(size.unwrap_or(0)))?;
         if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
@@ -226,7 +229,11 @@ impl ObjectReader {
         self.store.client.runtime.spawn(async move {
             let length = range.end - range.start;
             let _permit = limit.admit(length).await;
-            let outcome = match store.client.get(&object.1, range.clone(), expected.as_ref()).await {
+            let wanted = match range.start > LONGEST {
+                true => GetRange::Suffix(length),
+                false => range.clone().into(),
+            };
+            let outcome = match store.client.get(&object.1, wanted, expected.as_ref()).await {
                 // an empty object has no range
                 Err(error) if error.is_beyond_end => {
                     let head = store.client.head(&object.1).await;
@@ -247,7 +254,8 @@ impl ObjectReader {
             store.staging.arrive(&object, &range, outcome);
             // when the threads that wait have it
             if let Some((cached, fetched)) = to_keep {
-                cached.keep(&object.1, range.start, &fetched);
+                let last = fetched.meta.size.saturating_sub(fetched.bytes.len() as u64);
+                cached.keep(&object.1, range.start.min(last), &fetched);
             }
         });
     }
@@ -274,6 +282,31 @@ impl Source for ObjectReader {
         self.failure.noted(self.read_object(object, offset, out, blocking))
     }
 
+    /// Asks for the end without asking for the size before, if nothing is known of the object.
+    fn read_end(&self, object: &str, length: u64) -> Result<Option<(u64, Vec<u8>)>, SourceError> {
+        let Some(key) = self.key_of(object)? else { return Ok(None) };
+        let has_size = self.file.is_some()
+            || self.known(&key).is_some()
+            || self.cached.as_ref().is_some_and(|cached| cached.size(&key).is_some());
+        // Azure has no such requests
+        if has_size || length == 0 || length > LONGEST || self.store.url.kind == StoreKind::Azure {
+            return end_by_size(self, object, length);
+        }
+        self.check_unchanged()?;
+        let (object_id, range) = (self.object(&key), u64::MAX - length..u64::MAX);
+        let request = || self.request(&object_id, range.clone());
+        let fetched = self.store.staging.get(&object_id, &range, (&range, false), request);
+        self.check_unchanged()?;
+        match self.failure.noted(fetched.map_err(|error| self.failed("read from", &error)))? {
+            Some(Fetched { meta, bytes }) if bytes.len() as u64 == length.min(meta.size) => {
+                Ok(Some((meta.size, bytes.to_vec())))
+            }
+            // another answer has told the size meanwhile
+            Some(_) => end_by_size(self, object, length),
+            None => Ok(None),
+        }
+    }
+
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         self.failure.noted(self.header(object, name))
     }
@@ -284,7 +317,7 @@ impl Source for ObjectReader {
 
     /// Fetches neighbours together.
     fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
-        let (staging, size) = (&self.store.staging, self.file.as_ref().map_or(u64::MAX, |meta| meta.size));
+        let (staging, size) = (&self.store.staging, self.file.as_ref().map_or(LONGEST, |meta| meta.size));
         let is_missing = |key: &str, range: &Range<u64>| {
             range.end > range.start
                 && self.known(key) != Some(None)
