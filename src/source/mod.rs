@@ -167,8 +167,9 @@ pub(crate) trait Folder: Source {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder>;
 
     /// Visits the entries of the folder `below` this one, in no order, until `visit` returns `false`. A folder that
-    /// does not exist has no entries; names that are not UTF-8 are skipped.
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError>;
+    /// does not exist has no entries; names that are not UTF-8 are skipped. Returns whether names are told at all: web
+    /// servers tell none, and stores that allow only reading.
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError>;
 
     /// Returns the device and inode number, which are the same on every path to this folder.
     fn identity(&self) -> (u64, u64);

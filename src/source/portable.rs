@@ -527,7 +527,7 @@ impl Folder for PortableFolder {
         Ok(Self::open(&self.root, found, &self.recent, self.failure.clone())?)
     }
 
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
         let path = self.path.join(below);
         let visited = self.root.locate(&path).and_then(|found| match found {
             Some(found) => {
@@ -540,7 +540,7 @@ impl Folder for PortableFolder {
             Err(error) if !is_absent(&error) => {
                 self.failure.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &error)))
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

@@ -4,13 +4,14 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::Signal;
 
 use super::{demo, output, run, zgy};
 use crate::support::{
-    Noise, Npy, damaged, fixture, fixtures, numbers, one_line_of_failure, program, signal, test_data, text, volfs,
-    wait_for, wait_until,
+    HttpServer, Noise, Npy, Objects, damaged, fixture, fixtures, numbers, one_line_of_failure, program, signal,
+    test_data, text, volfs, wait_for, wait_until,
 };
 
 /// Returns the box `ranges` of an array in C order.
@@ -423,4 +424,42 @@ fn a_form_that_a_box_does_not_have_is_wrong_usage() {
         assert!(line.contains(part), "{line}");
     }
     assert_eq!(run("cat", &["--format", "jpg"], &demo()).status.code(), Some(2));
+}
+
+/// Starts a web server of the files of `tests/data/zarr`, which lists none, and a log of the paths and ranges it is asked
+/// for.
+fn web_server() -> (HttpServer, Arc<Mutex<Vec<(String, String)>>>) {
+    let (objects, log) = (Objects::default(), Arc::default());
+    objects.put_all("zarr", &test_data("zarr"));
+    let asked: Arc<Mutex<Vec<_>>> = Arc::clone(&log);
+    let server = HttpServer::start(move |request| {
+        let (key, range) = (request.path.trim_start_matches('/'), request.header("range").unwrap_or("none"));
+        asked.lock().unwrap().push((key.to_owned(), range.to_owned()));
+        objects.object(request, key)
+    });
+    (server, log)
+}
+
+#[test]
+fn a_web_server_shows_what_the_metadata_of_zarr_names() {
+    let (server, _) = web_server();
+    for (name, layer) in [("image-0.5.zarr", "data"), ("image-0.4.zarr", "labels%2Fcells"), ("v3.zarr/uint8", "data")] {
+        let url = format!("http://{}/zarr/{name}", server.address());
+        let print = |source: &Path| output("cat", &["--layer", layer], source);
+        assert!(print(Path::new(&url)) == print(&test_data("zarr").join(name)), "{name}");
+    }
+}
+
+#[test]
+fn the_index_of_a_shard_comes_with_its_length() {
+    let (server, log) = web_server();
+    let url = format!("http://{}/zarr/v3.zarr/shards", server.address());
+    assert!(output("cat", &[], Path::new(&url)) == output("cat", &[], &test_data("zarr/v3.zarr/shards")));
+    let mut asked: Vec<(String, String)> = log.lock().unwrap().clone();
+    asked.retain(|(key, _)| key.contains("/shards/c/"));
+    asked.sort_by_key(|(key, range)| (key.clone(), !range.starts_with("bytes=-")));
+    // one request for the index, and one for all chunks
+    let keys: Vec<&str> = asked.iter().map(|(key, _)| &**key).collect();
+    assert!(!asked.is_empty() && keys.chunks(2).all(|pair| pair[0] == pair[1]), "{asked:#?}");
+    assert!(asked.chunks(2).all(|pair| pair[0].1.starts_with("bytes=-") && !pair[1].1.starts_with("bytes=-")));
 }

@@ -96,7 +96,7 @@ impl Folder for MemoryFolder {
         }
     }
 
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
         let folder = if below.is_empty() { self.below.clone() } else { format!("{}{below}/", self.below) };
         let mut last = None;
         for rest in self.files.keys().filter_map(|name| name.strip_prefix(&folder)) {
@@ -107,7 +107,7 @@ impl Folder for MemoryFolder {
             }
             last = Some(name);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn identity(&self) -> (u64, u64) {

@@ -14,7 +14,7 @@ mod tree;
 
 pub(super) use coordinates::{Line, MAX_READ};
 pub(super) use dataset::{of_layers, open};
-pub(super) use description::{Parsed, read};
+pub(super) use description::{Parsed, names_in, read};
 pub(super) use image::{AxisDescription, Image, Level};
 pub(super) use node::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Shards, join};
 pub(super) use scaling::{scaling, value_range};

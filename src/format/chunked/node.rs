@@ -15,8 +15,6 @@ pub(in crate::format) struct Node {
     pub attributes: NativeJson,
     /// What the array is, or why it is not shown; `None` for a group.
     pub array: Option<Result<ArrayMetadata, Hidden>>,
-    /// The names of what is below a group, if its description has them.
-    pub children: Vec<String>,
     /// Why the attributes are not known.
     pub warning: Option<String>,
     /// Bytes of the texts that describe it.

@@ -1,26 +1,24 @@
 //! The layers of a hierarchy: each array, or each image of several arrays.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::array::ChunkedArray;
 use super::coordinates::{self, Coordinates};
+use super::description::MAX_NAMES;
 use super::image::Image;
 use super::node::{ArrayMetadata, Node, join};
 use crate::format::bytes::decimal;
 use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
-use crate::source::{EntryKind, Folder, IndexCache, SourceError};
+use crate::source::{EntryKind, Folder, IndexCache};
 use crate::volume::{ArrayInfo, BrickGrid, NativeJson};
 
 /// The name of the layer that stands at the top.
 const TOP: &str = "data";
 /// The most groups and arrays of a dataset.
 const MAX_NODES: usize = 1 << 12;
-/// The most names of a group that are looked at.
-const MAX_NAMES: usize = 1 << 17;
 /// Bytes of all descriptions of a dataset: each takes several times as much memory.
 const MAX_TEXT: u64 = 16 << 20;
 /// Groups deeper than this are not looked into.
@@ -174,23 +172,19 @@ impl Hierarchy<'_> {
     /// description and its attributes have.
     fn children(&mut self, group: &Node) -> Result<Vec<String>, FormatError> {
         let mut names = Vec::new();
-        let listed = self.folder.list(&group.path, &mut |name, kind| {
+        let lists = self.folder.list(&group.path, &mut |name, kind| {
             if kind != EntryKind::File {
                 names.push(name.to_owned());
             }
             names.len() < MAX_NAMES
-        });
-        match listed {
-            Err(SourceError::Io { kind: io::ErrorKind::Unsupported, .. }) => {
-                names.extend(group.children.iter().filter(|path| is_below(path)).cloned());
-                let paths = self.convention.named_paths(self.folder, group)?;
-                names.extend(paths.into_iter().filter(|path| is_below(path)));
-                let warning = "the server lists no files: only what the metadata names is shown";
-                if !self.warnings.iter().any(|known| known == warning) {
-                    self.warnings.push(warning.into());
-                }
+        })?;
+        if !lists {
+            let described = self.convention.named_paths(self.folder, group)?;
+            names.extend(described.into_iter().filter(|path| is_below(path)));
+            let warning = "the server lists no files: only what the metadata names is shown";
+            if !self.warnings.iter().any(|known| known == warning) {
+                self.warnings.push(warning.into());
             }
-            listed => listed?,
         }
         // numbers in their order, then texts
         names.sort_by_cached_key(|name| (decimal(name).is_none(), decimal(name), name.clone()));

@@ -29,7 +29,7 @@ fn is_array(keys: &NativeJson) -> bool {
 
 /// Reads the description of a group or an array; `None` if there is none at the path.
 pub(super) fn node(folder: &dyn Folder, path: &str) -> Result<Option<Node>, FormatError> {
-    let Some((found, text)) = read(folder, &join(path, FILE))? else { return Ok(None) };
+    let Some((found, text)) = read(folder, &join(path, FILE), None)? else { return Ok(None) };
     let bare = |attributes, array| Node { path: path.to_owned(), attributes, array, text, ..Node::default() };
     Ok(Some(match found {
         Err(why) => bare(NativeJson::new(), Some(Err(Hidden::damaged(why)))),

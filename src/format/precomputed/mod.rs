@@ -110,7 +110,7 @@ impl Format for Precomputed {
 
 /// Returns the description of a volume, as JSON and parsed.
 fn volume_of(folder: &dyn Folder) -> Result<(NativeJson, Volume), FormatError> {
-    let found = read(folder, FILE)?.map(|(parsed, _)| parsed);
+    let found = read(folder, FILE, None)?.map(|(parsed, _)| parsed);
     let keys = found.ok_or_else(|| FormatError::NotThisFormat(format!("it has no {FILE}")))??;
     let volume = Volume::parse(&keys)?;
     Ok((keys, volume))

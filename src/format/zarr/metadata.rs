@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::chain;
 use super::data_type::DataType;
 use crate::format::bytes::whole;
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, join, read, scaling};
+use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, join, names_in, read, scaling};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
 use crate::volume::{Axis, Dims, MAX_AXES, NativeJson};
@@ -16,13 +16,16 @@ pub(super) const V2_ARRAY: &str = ".zarray";
 pub(super) const V2_GROUP: &str = ".zgroup";
 const V2_ATTRIBUTES: &str = ".zattrs";
 const V2_CONSOLIDATED: &str = ".zmetadata";
+/// The key in the description of a group under which those of all that is below it are repeated.
+const CONSOLIDATED: &str = "consolidated_metadata";
+
 /// Reads the description of a node; `None` if there is none at the path. Of both versions over the same chunks the
 /// newer one counts, as in zarr-python.
 pub(super) fn node(folder: &dyn Folder, path: &str) -> Result<Option<Node>, FormatError> {
-    if let Some((found, text)) = read(folder, &join(path, V3))? {
+    if let Some((found, text)) = read(folder, &join(path, V3), Some(CONSOLIDATED))? {
         return Ok(Some(Node { text, ..node_of_version_3(path, found) }));
     }
-    if let Some((found, text)) = read(folder, &join(path, V2_ARRAY))? {
+    if let Some((found, text)) = read(folder, &join(path, V2_ARRAY), None)? {
         let array = found.map_err(Hidden::damaged).and_then(|metadata| array_of_version_2(path, &metadata));
         return Ok(Some(node_of_version_2(folder, path, (Some(array), text))?));
     }
@@ -37,7 +40,7 @@ fn node_of_version_2(
     path: &str,
     (mut array, text): (Option<Result<ArrayMetadata, Hidden>>, u64),
 ) -> Result<Node, FormatError> {
-    let (attributes, warning, more) = match read(folder, &join(path, V2_ATTRIBUTES))? {
+    let (attributes, warning, more) = match read(folder, &join(path, V2_ATTRIBUTES), None)? {
         None => (NativeJson::new(), None, 0),
         Some((Ok(attributes), text)) => (attributes, None, text),
         Some((Err(why), text)) => (NativeJson::new(), Some(why), text),
@@ -47,37 +50,32 @@ fn node_of_version_2(
         array.axes = axes(attributes.get("_ARRAY_DIMENSIONS"), &array.keys, &array.shape, &attributes);
         array.scaling = scaling(&attributes, array.dtype);
     }
-    Ok(Node { path: path.to_owned(), attributes, array, children: Vec::new(), warning, text: text + more })
+    Ok(Node { path: path.to_owned(), attributes, array, warning, text: text + more })
 }
 
 fn node_of_version_3(path: &str, found: Parsed) -> Node {
-    let (attributes, array, children) = match found {
-        Err(why) => (NativeJson::new(), Some(Err(Hidden::damaged(why))), Vec::new()),
+    let (attributes, array) = match found {
+        Err(why) => (NativeJson::new(), Some(Err(Hidden::damaged(why)))),
         Ok(mut metadata) => {
             let attributes = metadata.remove("attributes").map(native).unwrap_or_default();
             let is_group = metadata.get("node_type").and_then(Value::as_str) == Some("group");
             let array = (!is_group).then(|| array_of_version_3(path, &metadata, &attributes));
-            (attributes, array, children(&metadata))
+            (attributes, array)
         }
     };
-    Node { path: path.to_owned(), attributes, array, children, warning: None, text: 0 }
+    Node { path: path.to_owned(), attributes, array, warning: None, text: 0 }
 }
 
-/// Returns the paths in the consolidated metadata of a group of version 3.
-fn children(metadata: &NativeJson) -> Vec<String> {
-    let consolidated = metadata.get("consolidated_metadata").and_then(|c| c.get("metadata"));
-    consolidated.and_then(Value::as_object).into_iter().flat_map(|map| map.keys().cloned()).collect()
-}
-
-/// Returns the paths in the consolidated metadata of a group of version 2.
+/// Returns the paths in the consolidated metadata of a group, which are not looked at where a folder lists its names.
 pub(super) fn consolidated_paths(folder: &dyn Folder, group: &str) -> Result<Vec<String>, FormatError> {
-    let Some((Ok(consolidated), _)) = read(folder, &join(group, V2_CONSOLIDATED))? else { return Ok(Vec::new()) };
-    let names = consolidated.get("metadata").and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
-    let path = |name: &String| {
+    let mut paths = names_in(folder, &join(group, V3), &[CONSOLIDATED, "metadata"])?;
+    let path = |name: String| {
         let (path, file) = name.rsplit_once('/')?;
         [V2_ARRAY, V2_GROUP].contains(&file).then(|| path.to_owned())
     };
-    Ok(names.filter_map(path).collect())
+    let of_version_2 = names_in(folder, &join(group, V2_CONSOLIDATED), &["metadata"])?;
+    paths.extend(of_version_2.into_iter().filter_map(path));
+    Ok(paths)
 }
 
 /// Describes the axes of an array by the names of its dimensions.
@@ -241,7 +239,7 @@ const KNOWN_KEYS: [&str; 12] = [
     "attributes",
     "dimension_names",
     "storage_transformers",
-    "consolidated_metadata",
+    CONSOLIDATED,
 ];
 
 fn prefix(path: &str) -> String {

@@ -235,7 +235,7 @@ impl Folder for ZipFolder {
         Err(NoFolder::NotAFolder)
     }
 
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
         let prefix = if below.is_empty() { String::new() } else { format!("{below}/") };
         let mut from = Bound::Included(prefix.clone().into_boxed_str());
         while let Some((path, _)) = self.entries.range((from.clone(), Bound::Unbounded)).next() {
@@ -253,7 +253,7 @@ impl Folder for ZipFolder {
                 _ => Bound::Excluded(path.clone()),
             };
         }
-        Ok(())
+        Ok(true)
     }
 
     fn identity(&self) -> (u64, u64) {
@@ -292,7 +292,7 @@ mod tests {
             names.push(format!("{name}{}", if kind == EntryKind::Folder { "/" } else { "" }));
             true
         });
-        assert_eq!(listed, Ok(()));
+        assert_eq!(listed, Ok(true));
         names
     }
 

@@ -190,7 +190,7 @@ impl Folder for LocalFolder {
         Ok(Self::open(&self.root, place, dataset, &self.recent, self.failure.clone())?)
     }
 
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
         let path = self.path.join(below);
         let visited = self.root.locate(&path).and_then(|folder| match folder {
             Some(folder) => self.root.visit(&folder, |name, kind| name.to_str().is_none_or(|name| visit(name, kind))),
@@ -200,7 +200,7 @@ impl Folder for LocalFolder {
             Err(e) if !is_absent(&e) => {
                 self.failure.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e)))
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 
@@ -424,6 +424,6 @@ mod tests {
         all.sort_by(|a, b| a.0.cmp(&b.0));
         let expected = [("a", EntryKind::Folder), ("file", EntryKind::File), ("link", EntryKind::Link)];
         assert_eq!(all, expected.map(|(name, kind)| (name.to_owned(), kind)));
-        assert_eq!(folder.list("nothing", &mut |_, _| panic!("an entry")), Ok(()));
+        assert_eq!(folder.list("nothing", &mut |_, _| panic!("an entry")), Ok(true));
     }
 }

@@ -399,14 +399,14 @@ impl Folder for ObjectReader {
         Ok(Arc::new(Self::new(store, &key, None, self.failure.clone())))
     }
 
-    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
         let key = prefix_of(&self.key) + below;
         if !self.store.client.can_list() {
-            return Ok(());
+            return Ok(false);
         }
         match self.store.names.visit(key.trim_end_matches('/'), visit) {
-            Err(error) if error.kind == ErrorKind::PermissionDenied => Ok(()),
-            listed => self.failure.noted(listed.map_err(|error| self.failed("list", &error))),
+            Err(error) if error.kind == ErrorKind::PermissionDenied => Ok(false),
+            listed => self.failure.noted(listed.map_err(|error| self.failed("list", &error))).map(|()| true),
         }
     }
 
