@@ -426,12 +426,15 @@ fn a_form_that_a_box_does_not_have_is_wrong_usage() {
     assert_eq!(run("cat", &["--format", "jpg"], &demo()).status.code(), Some(2));
 }
 
+/// Paths that were asked for, with the ranges.
+type Asked = Vec<(String, String)>;
+
 /// Starts a web server of the files of `tests/data/zarr`, which lists none, and a log of the paths and ranges it is asked
 /// for.
-fn web_server() -> (HttpServer, Arc<Mutex<Vec<(String, String)>>>) {
-    let (objects, log) = (Objects::default(), Arc::default());
+fn web_server() -> (HttpServer, Arc<Mutex<Asked>>) {
+    let (objects, log) = (Objects::default(), Arc::<Mutex<Asked>>::default());
     objects.put_all("zarr", &test_data("zarr"));
-    let asked: Arc<Mutex<Vec<_>>> = Arc::clone(&log);
+    let asked = Arc::clone(&log);
     let server = HttpServer::start(move |request| {
         let (key, range) = (request.path.trim_start_matches('/'), request.header("range").unwrap_or("none"));
         asked.lock().unwrap().push((key.to_owned(), range.to_owned()));
@@ -455,7 +458,7 @@ fn the_index_of_a_shard_comes_with_its_length() {
     let (server, log) = web_server();
     let url = format!("http://{}/zarr/v3.zarr/shards", server.address());
     assert!(output("cat", &[], Path::new(&url)) == output("cat", &[], &test_data("zarr/v3.zarr/shards")));
-    let mut asked: Vec<(String, String)> = log.lock().unwrap().clone();
+    let mut asked: Asked = log.lock().unwrap().clone();
     asked.retain(|(key, _)| key.contains("/shards/c/"));
     asked.sort_by_key(|(key, range)| (key.clone(), !range.starts_with("bytes=-")));
     // one request for the index, and one for all chunks
