@@ -20,7 +20,7 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 23] = [
+const FILES: [(&str, &str); 24] = [
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
     ("dom.js", include_str!("page/dom.js")),
@@ -29,6 +29,7 @@ const FILES: [(&str, &str); 23] = [
     ("histogram.js", include_str!("page/histogram.js")),
     ("icon.svg", include_str!("page/icon.svg")),
     ("layer.js", include_str!("page/layer.js")),
+    ("line.js", include_str!("page/line.js")),
     ("list.js", include_str!("page/list.js")),
     ("main.js", include_str!("page/main.js")),
     ("metadata.js", include_str!("page/metadata.js")),

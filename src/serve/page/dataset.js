@@ -288,6 +288,7 @@ class LayerPage {
     this.status.textContent = `${waiting}${this.note ?? ""} LOD ${stage.lod}: ${level.shape.join(" × ")}, ${layer.dtype}, ${level.codec}, ${bytes(level.size)}`.trim();
     this.status.classList.toggle("problem", Boolean(this.isLost));
     if (stage.isComplete && !this.isRanged) this.firstLook();
+    this.section.follow();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.rest(), REST);
   }

@@ -16,6 +16,7 @@ const KEYS = [
   ["a, b", "crosshair, scale bar: on and off"],
   ["n", "time slices with north up"],
   ["w", "wiggles"],
+  ["Drag a point of a line", "the section follows; arrow keys move it, Delete removes it"],
   ["Click on a label", "mark all of it; once more: none"],
   ["?", "this list"],
 ];

@@ -2,6 +2,7 @@
 
 import { button, clamp, element, number } from "./dom.js";
 import { abbreviated } from "./layer.js";
+import { SectionLine, holdsLine } from "./line.js";
 import { showBar, showTicks } from "./ticks.js";
 import { drawWiggles } from "./wiggle.js";
 
@@ -45,7 +46,8 @@ export class Plane {
       caption.push(element("span", { textContent: this.title }));
     }
     caption.push(button("⤢", () => this.toggleMaximized(), { className: "maximize", title: "One large plane, or all (Space)", "aria-label": `Maximise the plane of ${this.title}` }));
-    this.frame = element("div", { className: "frame" }, this.ticks.row, this.canvas, this.ticks.column, this.bar, this.north, this.note);
+    this.line = across !== null && across === layer.vertical && holdsLine(this) ? new SectionLine(this) : null;
+    this.frame = element("div", { className: "frame" }, this.ticks.row, this.canvas, this.ticks.column, this.bar, this.north, this.note, this.line?.element);
     this.element = element("figure", { className: "plane" }, element("figcaption", {}, ...caption), this.frame);
   }
 
@@ -157,7 +159,7 @@ export class Plane {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (view.isWiggle && this.row === this.layer.vertical && !this.isTurned) drawWiggles(context, this, this.pictures()[0]);
     if (view.hasCrosshair && this.across !== null) this.drawCrosshair(context);
-    if (view.line.length > 0 && this.across === this.layer.vertical) this.drawLine(context);
+    this.line?.draw(context);
     showTicks(this);
     showBar(this);
     this.updateCaption();
@@ -228,19 +230,6 @@ export class Plane {
         context.lineTo(...to);
       }
       context.stroke();
-    }
-  }
-
-  /** The line of a section. */
-  drawLine(context) {
-    const points = this.view.line.map(([i, j]) => this.pointAt(this.column === this.layer.inline ? i : j, this.row === this.layer.inline ? i : j));
-    for (const [colour, width] of [["#000", 4], ["#4cff8f", 2]]) {
-      context.strokeStyle = colour;
-      context.lineWidth = width;
-      context.beginPath();
-      points.forEach(([x, y], n) => (n ? context.lineTo(x, y) : context.moveTo(x, y)));
-      context.stroke();
-      points.forEach(([x, y]) => context.strokeRect(x - 2, y - 2, 4, 4));
     }
   }
 

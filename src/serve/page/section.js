@@ -24,70 +24,93 @@ function tracesAlong(points) {
 
 export class Section {
   constructor(view, store) {
-    Object.assign(this, { view, store });
+    Object.assign(this, { view, store, key: "", samples: null, kept: new Map(), isReading: false });
     this.canvas = element("canvas", { className: "section-canvas", role: "img" });
     this.ticks = svg("svg", { class: "section-ticks", "aria-hidden": "true" });
     this.text = element("output", { className: "status" });
     this.element = element("section", { className: "section", hidden: true, "aria-label": "Section along the line" },
       element("h2", { textContent: "Section along the line" }), element("div", { className: "section-frame" }, this.canvas, this.ticks), this.text);
     this.canvas.addEventListener("pointermove", (event) => this.readOut(event));
-    this.key = "";
+  }
+
+  /** Follows a line that is being moved: where it is now is read when the last place has been. */
+  follow() {
+    if (!this.isReading && this.view.line !== this.line) this.update();
   }
 
   /** Shows the section of the view's line, in its colours. */
   async update() {
-    const { view } = this;
-    const points = view.line;
+    const points = this.view.line;
+    this.line = points;
     this.element.hidden = points.length < 2;
     if (this.element.hidden) return;
-    const key = points.join(";");
-    if (key !== this.key) {
-      this.key = key;
-      this.controller?.abort();
-      this.controller = new AbortController();
-      try {
-        await this.read(tracesAlong(points), this.controller.signal);
-      } catch (error) {
-        if (error.name !== "AbortError") this.text.textContent = error.message;
-        return;
-      }
+    const boxes = tracesAlong(points).map((trace) => ({ trace, box: this.boxOf(trace) }));
+    const key = boxes.map(({ box }) => box).join(";");
+    if (key === this.key) {
+      if (this.samples && !this.isReading) this.draw();
+      return;
     }
-    if (this.samples && this.key === key) this.draw();
+    this.key = key;
+    this.controller?.abort();
+    const controller = new AbortController();
+    Object.assign(this, { controller, isReading: true });
+    try {
+      await this.read(boxes, controller.signal);
+    } catch (error) {
+      if (error.name !== "AbortError") this.text.textContent = error.message;
+      // it is read again when the view rests
+      else if (key === this.key) this.key = "";
+      return;
+    } finally {
+      if (controller === this.controller) this.isReading = false;
+    }
+    this.canvas.dataset.line = points.join();
+    if (this.samples) this.draw();
+    // it may have been moved on meanwhile
+    this.follow();
   }
 
-  async read(traces, signal) {
+  /** The box of a trace (inline, crossline) in the finest level. */
+  boxOf(trace) {
     const { layer, index } = this.view;
-    const depth = layer.shape[layer.vertical];
-    this.samples = null;
-    let all = null;
-    let done = 0;
-    let failed = 0;
-    const readOne = async (n) => {
-      const box = layer.shape.map((_, axis) => {
-        if (axis === layer.vertical) return ":";
-        return axis === layer.inline ? traces[n][0] : axis === layer.crossline ? traces[n][1] : index[axis];
-      }).join(",");
-      const trace = await this.store.fetch({ url: `${layer.folder}lod0.raw?box=${box}`, dtype: layer.dtype, folder: layer.folder }, signal)
-        .catch((error) => { if (error.name === "AbortError") throw error; return null; });
-      if (!trace) {
-        failed++;
-        return;
-      }
-      all ??= new trace.constructor(traces.length * depth);
-      all.set(trace, n * depth);
-      this.text.textContent = `Reading traces: ${++done} of ${traces.length}`;
-    };
+    return layer.shape.map((_, axis) => (axis === layer.vertical ? ":" : axis === layer.inline ? trace[0] : axis === layer.crossline ? trace[1] : index[axis])).join(",");
+  }
+
+  /** Reads the traces that the last line did not have. */
+  async read(boxes, signal) {
+    const { layer } = this.view;
+    const known = this.kept;
+    this.kept = new Map(boxes.filter(({ box }) => known.has(box)).map(({ box }) => [box, known.get(box)]));
+    const wanted = boxes.filter(({ box }) => !this.kept.has(box));
     let next = 0;
-    await Promise.all(Array.from({ length: AT_ONCE }, async () => { while (next < traces.length) await readOne(next++); }));
-    Object.assign(this, { samples: all, traces, depth });
-    this.text.textContent = `${traces.length} traces${failed ? `, of which ${failed} cannot be read` : ""}`;
+    const readSome = async () => {
+      while (next < wanted.length) {
+        const { box } = wanted[next++];
+        const trace = await this.store.fetch({ url: `${layer.folder}lod0.raw?box=${box}`, dtype: layer.dtype, folder: layer.folder }, signal)
+          .catch((error) => { if (error.name === "AbortError") throw error; return null; });
+        if (trace) this.kept.set(box, trace);
+        this.text.textContent = `Reading traces: ${next} of ${wanted.length}`;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, readSome));
+    const depth = layer.shape[layer.vertical];
+    const any = this.kept.values().next().value;
+    const samples = any ? new any.constructor(boxes.length * depth) : null;
+    const lost = boxes.map(({ box }) => !this.kept.has(box));
+    boxes.forEach(({ box }, n) => { if (!lost[n]) samples.set(this.kept.get(box), n * depth); });
+    Object.assign(this, { samples, lost, traces: boxes.map(({ trace }) => trace), depth });
+    const failed = lost.filter(Boolean).length;
+    this.text.textContent = `${boxes.length} traces${failed ? `, of which ${failed} cannot be read` : ""}`;
   }
 
   draw() {
     const { view, traces, depth, canvas } = this;
     [canvas.width, canvas.height] = [traces.length, depth];
     canvas.setAttribute("aria-label", `Section of ${traces.length} traces`);
-    canvas.getContext("2d").putImageData(paint(this.samples, { rows: depth, columns: traces.length, rowStep: 1, columnStep: depth }, view.style()), 0, 0);
+    const context = canvas.getContext("2d");
+    context.putImageData(paint(this.samples, { rows: depth, columns: traces.length, rowStep: 1, columnStep: depth }, view.style()), 0, 0);
+    // traces that cannot be read are blank
+    this.lost.forEach((isLost, n) => { if (isLost) context.clearRect(n, 0, 1, depth); });
     const { layer } = view;
     const marks = Array.from({ length: 5 }, (_, n) => {
       const row = (n * (depth - 1)) / 4;
