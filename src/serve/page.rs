@@ -20,7 +20,8 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 24] = [
+const FILES: [(&str, &str); 25] = [
+    ("axes.js", include_str!("page/axes.js")),
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
     ("dom.js", include_str!("page/dom.js")),

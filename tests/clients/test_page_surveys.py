@@ -7,8 +7,8 @@ import io
 
 import numpy as np
 import pytest
-from browser import point, samples, show, until, wait
-from test_page_colours import coloured
+from browser import CANVAS, point, samples, serving, show, until, wait
+from test_page_colours import array_of_zarr, coloured
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -118,3 +118,85 @@ def test_points_lie_right_with_north_up(page, demo):
     page.mouse.move(*point(page, 2, 40, 110), steps=4)
     page.mouse.up()
     assert np.allclose(page.evaluate("volfsStage.view.line"), [(20, 20), (110, 40)], atol=1)
+
+
+# the colours of a plane at so many pixels right of each trace: [row][column]
+BESIDE = """([n, by]) => {
+  const { planes, view } = volfsStage, plane = planes[n], { canvas } = plane, ratio = devicePixelRatio;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return Array.from({ length: view.layer.shape[plane.row] }, (_, row) =>
+    Array.from({ length: view.layer.shape[plane.column] }, (_, column) => {
+      const [x, y] = plane.pointAt(column, row);
+      return data[4 * (Math.floor(y * ratio) * canvas.width + Math.floor((x + by) * ratio))];
+    }));
+}"""
+
+
+def check_wiggles(page, gather, zero):
+    """Compare the painted wiggles of the first plane with its samples, [sample, trace]: black where they are high."""
+    most = np.abs(gather - zero).max()
+    high, low = gather > zero + 0.6 * most, gather < zero - 0.1 * most
+    # the trace before may swing over it; lines of others cross here and there
+    alone = low & np.roll(low, 1, axis=1)
+    alone[:, 0] = low[:, 0]
+    beside = np.array(page.evaluate(BESIDE, [0, 2]))
+    # ends are half outside, and lines have a width
+    inner = np.zeros_like(high)
+    inner[2:-2, :-1] = True
+    steady = inner & (np.roll(high, 1, 0) == high) & (np.roll(high, -1, 0) == high)
+    assert (high & steady).sum() > 10 and (beside[high & steady] < 80).mean() > 0.98
+    steady = inner & np.roll(alone, 1, 0) & np.roll(alone, -1, 0)
+    assert (alone & steady).sum() > 10 and (beside[alone & steady] > 150).mean() > 0.85
+
+
+def test_gathers_are_wiggles_along_offsets(page, server):
+    show(page, server, "vds/four.vds")
+    page.get_by_role("button", name="Gathers").click()
+    until(page, "volfsStage.view.axes.join() === '1,2,3' && volfsStage.view.isWiggle")
+    wait(page)
+    about, array = samples(server, "vds/four.vds", "Amplitude")
+    assert about["axes"][2]["name"] == "Offset"
+    page.evaluate("volfsStage.view.set({ hasCrosshair: false })")
+    page.wait_for_timeout(300)
+    low, high = page.evaluate("volfsStage.view.range")
+    inline, crossline = page.evaluate("volfsStage.view.index.slice(0, 2)")
+    check_wiggles(page, array[inline, crossline].T.astype(float), (low + high) / 2)
+    # ticks of the axis of offsets, where they belong
+    axis = page.locator(".ticks.across").nth(0)
+    first, step = about["axes"][2]["first"], about["axes"][2]["step"]
+    assert axis.locator("b").inner_text() == "Offset (m)"
+    ticks = {float(tick.inner_text()): middle(tick)[0] for tick in axis.locator("span").all()}
+    assert len(ticks) >= 2 and all(first <= at <= first + 32 * step for at in ticks)
+    for at, x in ticks.items():
+        assert abs(point(page, 0, (at - first) / step, 0)[0] - x) <= 1.5
+    # the traces take the width of the plane, also after a reload, and at another gather
+    width = page.locator(CANVAS).nth(0).bounding_box()["width"]
+    assert 0.8 * width < 33 * page.evaluate("volfsStage.view.pixels(2)") < width
+    page.locator("#other0").fill("2")
+    page.locator("#slider0").fill("0")
+    page.keyboard.press("+")
+    wait(page)
+    page.wait_for_timeout(400)
+    held = "[volfsStage.view.axes, volfsStage.view.pixels(2), volfsStage.view.pixels(3), volfsStage.view.index]"
+    before = page.evaluate(held)
+    page.reload()
+    wait(page)
+    assert np.allclose(np.concatenate(page.evaluate(held)[::3]), np.concatenate(before[::3]))
+    assert np.allclose(page.evaluate(held)[1:3], before[1:3], rtol=1e-3)
+    page.get_by_role("button", name="Gathers").click()
+    until(page, "volfsStage.view.axes.join() === '0,1,3' && !volfsStage.view.isWiggle")
+
+
+def test_gathers_swing_around_0(page, tmp_path):
+    offsets, times = np.meshgrid(np.arange(24), np.arange(300))
+    reflections = sum(np.exp(-(((times - np.hypot(at, 9 * offsets)) / 6) ** 2)) * sign for at, sign in [(60, 1), (140, -1), (220, 1)])
+    gathers = np.stack([np.stack([reflections.T * scale for scale in (1, 0.5)])] * 2).astype("float32")
+    array_of_zarr(tmp_path / "prestack.zarr", gathers, ["inline", "crossline", "offset", "time"], 0.0)
+    with serving(tmp_path) as address:
+        show(page, address, "prestack.zarr")
+        page.get_by_role("button", name="Gathers").click()
+        until(page, "volfsStage.view.axes.join() === '1,2,3' && volfsStage.view.isWiggle")
+        wait(page)
+        page.evaluate("volfsStage.view.set({ hasCrosshair: false, range: [-1, 1] })")
+        page.wait_for_timeout(300)
+        check_wiggles(page, gathers[0, 0].T.astype(float), 0)

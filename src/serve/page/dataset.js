@@ -1,5 +1,6 @@
 // The page of a dataset: a layer in planes, and beside it values, profile, map, files and metadata.
 
+import { axesChoice, sliders } from "./axes.js";
 import { COLOUR_MAPS, LABELS } from "./colours.js";
 import { bytes, button, choice, element, number, toggle } from "./dom.js";
 import { downloads, showSnippets, snippets } from "./export.js";
@@ -108,6 +109,7 @@ class LayerPage {
     this.downloads = element("div", { className: "downloads" });
     this.copies = element("div", { className: "snippets" });
     this.dialog = help();
+    this.others = sliders(this);
     const maps = COLOUR_MAPS.filter((map) => map !== LABELS || /int/.test(layer.dtype));
     const [mapPair, map] = choice("map", "Colours", maps, maps.indexOf(view.map), (n) => view.set({ map: maps[n] }));
     Object.assign(this, { map, maps });
@@ -124,7 +126,7 @@ class LayerPage {
     const tools = [layer.kind === "rgb" || layer.kind === "channels" ? null : mapPair,
       button("Show all (0)", () => { stage.fit(); }), this.square,
       layer.vertical >= 0 && layer.worldSteps() ? this.north : null,
-      layer.vertical >= 0 ? this.wiggle : null, this.hasSections ? this.drawing : null, ...this.exaggeration(), ...this.axesChoice(), ...this.overlayChoice(),
+      layer.vertical >= 0 ? this.wiggle : null, this.hasSections ? this.drawing : null, ...this.exaggeration(), ...axesChoice(this), ...this.overlayChoice(),
       button("Keys (?)", () => this.dialog.showModal()), ...viewerLink(layer)];
     const [axisPair] = choice("profile-axis", "Along", layer.axes.map((axis) => axis.name), this.profile.axis, (n) => { this.profile.axis = n; this.profile.show(view.index); });
     const hasCorner = stage.planes.length === 3;
@@ -137,7 +139,7 @@ class LayerPage {
       layer.kind === "rgb" || layer.kind === "labels" ? element("p", { className: "status", textContent: layer.kind === "rgb" ? "Colours as stored" : "Click on a label to mark all of it." }) : layer.kind === "channels" ? this.channels() : this.histogram.element,
       ...(hasCorner ? [] : beside),
       element("h2", { textContent: "Files of what is seen" }), this.downloads);
-    this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.sliders(),
+    this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.others.element,
       element("div", { className: "layer" }, element("div", { className: "stage" }, stage.element, this.hint, this.readout, this.status, this.section.element), aside),
       element("h2", { textContent: "Copy" }), this.copies, this.dialog);
     this.onKey = (event) => {
@@ -164,36 +166,6 @@ class LayerPage {
       stage.redraw();
     });
     return [pair];
-  }
-
-  /** Which axes the planes have, where there are more than three. */
-  axesChoice() {
-    const { layer, view } = this;
-    const axes = layer.axes.filter((axis) => axis.number !== layer.channel).map((axis) => axis.number);
-    if (axes.length <= 3) return [];
-    const sets = [];
-    for (let a = 0; a < axes.length; a++) for (let b = a + 1; b < axes.length; b++) for (let c = b + 1; c < axes.length; c++) sets.push([axes[a], axes[b], axes[c]]);
-    const [pair] = choice("axes", "Planes of", sets.map((set) => set.map((axis) => layer.axes[axis].name).join(", ")), sets.findIndex((set) => set.join() === view.axes.join()), (n) => {
-      const address = new URLSearchParams(view.encode());
-      address.set("axes", sets[n].join(","));
-      for (const name of ["centre", "zoom", "plane"]) address.delete(name);
-      history.pushState(null, "", `#${address}`);
-      dispatchEvent(new PopStateEvent("popstate"));
-    });
-    return [pair];
-  }
-
-  /** Sliders of the axes that no plane shows. */
-  sliders() {
-    const { layer, view } = this;
-    const isHidden = (axis) => view.axes.includes(axis) || (axis === layer.channel && layer.kind !== "values" && layer.kind !== "labels") || layer.shape[axis] < 2;
-    this.others = layer.axes.filter((axis) => !isHidden(axis.number)).map((axis) => {
-      const slider = element("input", { type: "range", min: 0, max: axis.count - 1, value: view.index[axis.number], id: `other${axis.number}` });
-      slider.addEventListener("input", () => view.setIndex(axis.number, Number(slider.value)));
-      return { axis: axis.number, slider, text: element("output", { className: "position" }), name: axis.name };
-    });
-    return element("div", { className: "sliders" }, ...this.others.map(({ axis, slider, text, name }) =>
-      element("div", { className: "slicer" }, element("label", { for: `other${axis}`, textContent: name }), slider, text)));
   }
 
   overlayChoice() {
@@ -277,10 +249,7 @@ class LayerPage {
   /** After each drawing: what is cheap now, the rest when the view rests. */
   update() {
     const { view, stage, layer } = this;
-    for (const { axis, slider, text } of this.others) {
-      slider.value = view.index[axis];
-      text.textContent = `${layer.text(axis, view.index[axis], number)}${layer.axes[axis].first === null ? "" : ` [${view.index[axis]}]`}`;
-    }
+    this.others.update();
     for (const [made, isOn] of [[this.north, view.isNorthUp], [this.square, view.isSquare], [this.wiggle, view.isWiggle]]) made.setAttribute("aria-pressed", String(isOn));
     this.updateReadout();
     const level = layer.levels[stage.lod];

@@ -3,6 +3,8 @@
 import { getJson } from "./samples.js";
 
 const VERTICAL = /^(sample|time|depth|twt|tvd|tvdss|z)$/i;
+/** The axis of the traces of a gather. */
+const GATHER = /\b(offset|angle|azimuth)|^trace\b/i;
 const CHANNEL = /^(c|channel|component|rgb)$/i;
 /** Units of length in metres. Samples of a time have no length. */
 const LENGTHS = {
@@ -51,6 +53,7 @@ export class Layer {
     this.isSeismic = dataset.geometry !== null || this.inline >= 0 || this.crossline >= 0;
     const vertical = this.axes.findLastIndex((axis) => VERTICAL.test(axis.name));
     this.vertical = this.isSeismic ? (vertical >= 0 ? vertical : last) : -1;
+    this.gather = this.isSeismic ? this.axes.findIndex((axis) => GATHER.test(axis.name) && ![this.inline, this.crossline, this.vertical].includes(axis.number)) : -1;
     this.channel = this.axes.findIndex((axis) => CHANNEL.test(axis.name));
     this.kind = this.kindOfSamples();
     this.missing = finest.no_value;
@@ -144,6 +147,8 @@ export class Layer {
     const steps = this.worldSteps();
     const metres = LENGTHS[this.dataset.geometry?.units?.horizontal?.name] ?? 1;
     const known = this.axes.map((axis) => {
+      // offsets are lengths, but no places in space
+      if (axis.number === this.gather) return null;
       if (steps?.[axis.number]) return Math.hypot(...steps[axis.number]) * metres;
       const unit = LENGTHS[axis.unit];
       return unit && axis.step ? Math.abs(axis.step) * unit : null;
@@ -151,7 +156,7 @@ export class Layer {
     if (known.some((length) => length !== null)) return known;
     // axes without units: their steps are all that is known
     const isPlain = this.axes.every((axis) => axis.step === null || axis.step === 0 || axis.unit === this.axes[0].unit);
-    return this.axes.map((axis) => (isPlain && !this.isSeismic ? Math.abs(axis.step) || 1 : axis.number === this.vertical ? null : 1));
+    return this.axes.map((axis) => (isPlain && !this.isSeismic ? Math.abs(axis.step) || 1 : axis.number === this.vertical || axis.number === this.gather ? null : 1));
   }
 }
 

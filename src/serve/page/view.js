@@ -43,6 +43,7 @@ export class View {
     this.isFitted = true;
     this.zoom = 1;
     this.free = 1;
+    this.spread = 1;
     this.centre = this.layer.shape.map((count) => (count - 1) / 2);
   }
 
@@ -57,8 +58,13 @@ export class View {
 
   /** Screen pixels of a sample along an axis. */
   pixels(axis) {
-    const stretch = axis === this.layer.vertical && !this.isSquare ? this.exaggeration : 1;
-    return this.zoom * (this.lengths[axis] ?? this.free) * stretch;
+    return this.zoom * (this.lengths[axis] ?? this.free) * this.stretch(axis);
+  }
+
+  /** Vertical exaggeration, and the distance of the traces of a gather. */
+  stretch(axis) {
+    if (this.isSquare) return 1;
+    return axis === this.layer.vertical ? this.exaggeration : axis === this.layer.gather ? this.spread : 1;
   }
 
   /** Shows all of the planes; `sizes` are those of their canvases, in pixels. */
@@ -66,23 +72,29 @@ export class View {
     const room = this.planes.map((plane, n) => ({ ...plane, size: sizes[n] })).filter(({ size }) => size[0] > 10 && size[1] > 10);
     if (room.length === 0) return;
     const count = (axis) => this.layer.shape[axis];
-    const stretch = (axis) => (axis === this.layer.vertical && !this.isSquare ? this.exaggeration : 1);
+    const stretch = (axis) => this.stretch(axis);
+    const isGather = (axis) => axis === this.layer.gather && this.lengths[axis] === null;
     const least = (list) => Math.min(...list, Infinity);
     const known = room.flatMap(({ row, column, size }) => [[column, size[0]], [row, size[1]]])
       .filter(([axis]) => this.lengths[axis] !== null);
     this.zoom = least(known.map(([axis, pixels]) => pixels / (count(axis) * this.lengths[axis] * stretch(axis)))) * 0.96;
     if (!Number.isFinite(this.zoom)) this.zoom = 1;
-    const free = room.flatMap(({ row, column, size }) => [[column, size[0]], [row, size[1]]]).filter(([axis]) => this.lengths[axis] === null);
+    const free = room.flatMap(({ row, column, size }) => [[column, size[0]], [row, size[1]]]).filter(([axis]) => this.lengths[axis] === null && !isGather(axis));
     const needed = least(free.map(([axis, pixels]) => (pixels * 0.96) / (count(axis) * this.zoom * stretch(axis))));
     this.free = Number.isFinite(needed) ? needed : 1;
+    // a gather takes the width of its plane
+    const spread = least(room.flatMap(({ row, column, size }) => [[column, size[0]], [row, size[1]]]).filter(([axis]) => isGather(axis))
+      .map(([axis, pixels]) => (pixels * 0.96) / (count(axis) * this.zoom * this.free)));
+    this.spread = Number.isFinite(spread) ? spread : 1;
     this.centre = this.layer.shape.map((n) => (n - 1) / 2);
     this.isFitted = true;
     this.changed();
   }
 
   zoomBy(factor) {
-    const most = 64 / Math.min(...this.axes.map((axis) => this.lengths[axis] ?? this.free));
-    const least = 2 / Math.max(...this.axes.map((axis) => this.layer.shape[axis] * (this.lengths[axis] ?? this.free)));
+    const size = (axis) => (this.lengths[axis] ?? this.free) * (axis === this.layer.gather ? this.stretch(axis) : 1);
+    const most = 64 / Math.min(...this.axes.map(size));
+    const least = 2 / Math.max(...this.axes.map((axis) => this.layer.shape[axis] * size(axis)));
     this.zoom = clamp(this.zoom * factor, least, Math.max(most, least));
     this.isFitted = false;
     this.changed();
@@ -125,7 +137,7 @@ export class View {
     if (this.axes.join() !== this.layer.usualPlanes().join()) parts.set("axes", this.axes.join(","));
     if (!this.isFitted) {
       parts.set("centre", this.axes.map((axis) => this.centre[axis].toFixed(1)).join(","));
-      parts.set("zoom", [this.zoom, this.free].map((value) => value.toPrecision(4)).join(","));
+      parts.set("zoom", [this.zoom, this.free, ...(this.axes.includes(this.layer.gather) ? [this.spread] : [])].map((value) => value.toPrecision(4)).join(","));
     }
     if (this.range && this.layer.kind !== "labels") parts.set("range", this.range.map((value) => value.toPrecision(6)).map(Number).join(","));
     parts.set("colours", this.map);
@@ -150,11 +162,11 @@ export class View {
     numbers("at", this.index.length)?.forEach((index, axis) => { this.index[axis] = clamp(Math.round(index), 0, this.layer.shape[axis] - 1); });
     this.isSquare = parts.get("square") === "1";
     this.measure();
-    const zoom = numbers("zoom", 2);
+    const zoom = numbers("zoom", this.axes.includes(this.layer.gather) ? 3 : 2);
     const centre = numbers("centre", this.axes.length);
     this.isFitted = !(zoom && centre && zoom.every((value) => value > 0));
     if (!this.isFitted) {
-      [this.zoom, this.free] = zoom;
+      [this.zoom, this.free, this.spread = 1] = zoom;
       this.axes.forEach((axis, n) => { this.centre[axis] = clamp(centre[n], -0.5, this.layer.shape[axis] - 0.5); });
     }
     const range = numbers("range", 2);

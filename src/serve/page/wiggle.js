@@ -11,12 +11,19 @@ export function drawWiggles(context, plane, { slices, drawn }) {
   const { view, layer } = plane;
   const { rows, columns } = plane.bounds();
   const every = Math.max(1, Math.ceil(CLOSEST / view.pixels(plane.column)));
-  const most = Math.max(...(view.range ?? [0, 1]).map(Math.abs)) || 1;
+  const [low, high] = view.range ?? [0, 1];
+  // values on one side of 0 swing around the middle of their range
+  const zero = low < 0 && high > 0 ? 0 : (low + high) / 2;
+  const most = Math.max(high - zero, zero - low) || 1;
   const swing = view.pixels(plane.column) * every * REACH;
   const [x0, y0] = plane.pointAt(columns[0] - 0.5, rows[0] - 0.5);
   const [x1, y1] = plane.pointAt(columns[1] + 0.5, rows[1] + 0.5);
+  context.save();
+  context.beginPath();
+  context.rect(x0, y0, x1 - x0, y1 - y0);
+  context.clip();
   context.fillStyle = "#fff";
-  context.fillRect(x0, y0, x1 - x0, y1 - y0);
+  context.fill();
   context.lineWidth = 0.8;
   context.strokeStyle = context.fillStyle = "#111";
   for (let column = Math.ceil(columns[0] / every) * every; column <= columns[1]; column += every) {
@@ -28,7 +35,7 @@ export function drawWiggles(context, plane, { slices, drawn }) {
     area.moveTo(x, top);
     let isFirst = true;
     slices.trace(drawn.lod, at, rows, (row, stored) => {
-      const value = Number(layer.toValue(Number(stored))) / most;
+      const value = (layer.toValue(Number(stored)) - zero) / most;
       const by = Number.isFinite(value) && stored !== layer.missing ? Math.max(-1.5, Math.min(1.5, value)) * swing : 0;
       const y = plane.pointAt(column, row)[1];
       if (isFirst) line.moveTo(x + by, y);
@@ -41,4 +48,5 @@ export function drawWiggles(context, plane, { slices, drawn }) {
     context.fill(area);
     context.stroke(line);
   }
+  context.restore();
 }
