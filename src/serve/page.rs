@@ -20,7 +20,7 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 25] = [
+const FILES: [(&str, &str); 26] = [
     ("axes.js", include_str!("page/axes.js")),
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
@@ -45,6 +45,7 @@ const FILES: [(&str, &str); 25] = [
     ("ticks.js", include_str!("page/ticks.js")),
     ("trace_header.js", include_str!("page/trace_header.js")),
     ("view.js", include_str!("page/view.js")),
+    ("wait.js", include_str!("page/wait.js")),
     ("wiggle.js", include_str!("page/wiggle.js")),
 ];
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -22,16 +23,23 @@ CANVAS = "canvas.slice"
 
 
 @contextmanager
-def serving(source, *options, port=0) -> Iterator[str]:
-    """Serve a source; yield the address."""
+def server_of(source, *options, port=0) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Serve a source; yield the address and the server's process."""
     from conftest import volfs
 
     command = [volfs(), "serve", str(source), "--listen", f"127.0.0.1:{port}", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/")
+            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/"), process
         finally:
             process.terminate()
+
+
+@contextmanager
+def serving(source, *options, port=0) -> Iterator[str]:
+    """Serve a source; yield the address."""
+    with server_of(source, *options, port=port) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +85,19 @@ def page(browser, failures):
 def until(page, expression):
     """Wait until a script's expression is true. The page's security policy does not let it evaluate texts by itself."""
     deadline = time.monotonic() + 30
-    while not page.evaluate(f"Boolean({expression})"):
+    while not holds(page, expression):
         assert time.monotonic() < deadline, expression
         page.wait_for_timeout(20)
+
+
+def holds(page, expression):
+    """Return whether a script's expression is true. While a page is loaded again it is not."""
+    try:
+        return page.evaluate(f"Boolean({expression})")
+    except Exception as error:
+        if "context was destroyed" not in str(error):
+            raise
+        return False
 
 
 def wait(page):
@@ -89,12 +107,24 @@ def wait(page):
     until(page, f"window.volfsStage?.isComplete && !volfsStage.pending && {is_shown}")
 
 
+BANNER = "document.querySelector('.banner:not([hidden])')"
+
+
 def show(page, server, dataset, layer=None):
     """Open a dataset and wait for its pictures; another layer than the first one by its name."""
     page.goto("about:blank")
     page.goto(f"{server}/{dataset}/" + (f"#layer={urllib.request.quote(layer, safe='')}" if layer else ""))
-    wait(page)
-    page.wait_for_timeout(100)
+    settle(page)
+
+
+def settle(page):
+    """Wait until a dataset is shown. The version of a file that was written a moment ago changes once or twice more."""
+    for _ in range(5):
+        until(page, f"window.volfsStage?.isComplete || {BANNER}")
+        page.wait_for_timeout(100)
+        if not holds(page, BANNER):
+            break
+        page.reload()
     wait(page)
 
 
@@ -113,26 +143,30 @@ def samples(server, dataset, folder, lod=0):
 PIXELS = """(n) => {
   const { planes, view } = volfsStage, plane = planes[n], { canvas } = plane, ratio = devicePixelRatio;
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  const [rows, columns, colours] = [[], [], []];
+  const found = [];
   for (let row = 0; row < view.layer.shape[plane.row]; row++) {
     for (let column = 0; column < view.layer.shape[plane.column]; column++) {
       const [x, y] = plane.pointAt(column, row).map((at) => Math.floor(at * ratio));
       if (x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) continue;
-      rows.push(row);
-      columns.push(column);
-      colours.push([...data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 4)]);
+      const at = 4 * (y * canvas.width + x);
+      found.push(row, column, data[at], data[at + 1], data[at + 2], data[at + 3]);
     }
   }
-  return { rows, columns, colours, row: plane.row, column: plane.column, index: view.index };
+  // as text: a list of numbers takes long
+  const bytes = new Uint8Array(Int32Array.from(found).buffer);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return { found: btoa(text), row: plane.row, column: plane.column, index: view.index };
 }"""
 
 
 def pixels(page, n):
     """Return the painted pixels at the middles of the samples that a plane shows: places in the array, and colours."""
-    found = page.evaluate(PIXELS, n)
-    at = [np.full(len(found["rows"]), index) for index in found["index"]]
-    at[found["row"]], at[found["column"]] = np.array(found["rows"]), np.array(found["columns"])
-    return tuple(at), np.array(found["colours"], int).reshape(-1, 4)
+    got = page.evaluate(PIXELS, n)
+    found = np.frombuffer(base64.b64decode(got["found"]), "<i4").reshape(-1, 6).astype(int)
+    at = [np.full(len(found), index) for index in got["index"]]
+    at[got["row"]], at[got["column"]] = found[:, 0], found[:, 1]
+    return tuple(at), found[:, 2:]
 
 
 def magnify(page, least=6):

@@ -6,12 +6,29 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from browser import CANVAS, get_json, index_of, magnify, pixels, point, read_out, samples, serving, show, until, wait
+from browser import (
+    CANVAS,
+    get_json,
+    index_of,
+    magnify,
+    pixels,
+    point,
+    read_out,
+    samples,
+    server_of,
+    serving,
+    settle,
+    show,
+    until,
+    wait,
+)
 from conftest import DATA
 from test_page_colours import coloured
 
@@ -123,12 +140,51 @@ def test_a_replaced_source_is_not_mixed(page, tmp_path):
             region = tuple(slice(*(int(end) for end in one.split(":"))) for one in box.split(","))
             assert old[region].ravel().tolist() == part, box
         page.get_by_role("button", name="Show the new one").click()
-        until(page, "document.querySelector('.banner')?.hidden")
-        wait(page)
+        settle(page)
         new = samples(address, "a.zgy", "data")[1]
         assert (new != old).any()
         page.mouse.move(*point(page, 0, *page.evaluate("[volfsStage.view.index[1], volfsStage.view.index[2]]")))
         assert float(read_out(page).rsplit("·", 1)[1]) == float(str(new[tuple(index_of(page))]))
+
+
+def test_a_layer_of_a_replaced_source_is_not_laid_over_an_old_one(page, tmp_path):
+    source = tmp_path / "data"
+    source.mkdir()
+    shutil.copy(DATA / "vds" / "scaled.vds", source / "a.vds")
+    with serving(source) as address:
+        show(page, address, "a.vds", "bytes")
+        old = samples(address, "a.vds", "bytes")[1]
+        shutil.copy(DATA / "vds" / "no-value.vds", tmp_path / "new")
+        os.replace(tmp_path / "new", source / "a.vds")
+        # the server looks for a new version about once a second
+        place = f"{address}/a.vds/words/lod0.json"
+        known = page.evaluate("volfsStage.store.version")
+        assert known
+        while urllib.request.urlopen(place).headers["Volfs-Version"] == known:
+            page.wait_for_timeout(100)
+        page.select_option("#overlay", label="words")
+        page.wait_for_selector(".banner:visible")
+        assert "has changed" in page.locator(".banner").inner_text()
+        page.wait_for_timeout(500)
+        # all that is shown and kept is old
+        assert page.evaluate("volfsStage.view.overlay.layer") is None
+        kept = page.evaluate(KEPT)
+        assert kept and page.evaluate("[...volfsStage.store.kept.keys()].every((key) => key.includes('/bytes/'))")
+        for box, part in kept:
+            region = tuple(slice(*(int(end) for end in one.split(":"))) for one in box.split(","))
+            assert old[region].ravel().tolist() == part, box
+        page.get_by_role("button", name="Show the new one").click()
+        settle(page)
+        # a layer that was chosen after one more change is of the new one as well
+        shutil.copy(DATA / "vds" / "scaled.vds", tmp_path / "new")
+        os.replace(tmp_path / "new", source / "a.vds")
+        known = page.evaluate("volfsStage.store.version")
+        while urllib.request.urlopen(place).headers["Volfs-Version"] == known:
+            page.wait_for_timeout(100)
+        page.select_option("#layer-choice", label="words")
+        until(page, f"window.volfsStage?.view.layer.name === 'words' && volfsStage.store.version !== '{known}'")
+        settle(page)
+        assert page.evaluate("volfsStage.view.layer.version === volfsStage.store.version")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +232,54 @@ def test_a_lost_server_comes_back(page, failures):
         array = samples(address, "north.zgy", "data")[1]
         row, column = (int(n) for n in re.match(r"\[1, (\d+), (\d+)\]", read_out(page)).groups())
         assert np.float32(read_out(page).rsplit("·", 1)[1]) == array[1, row, column]
+
+
+STATUS = "document.querySelector('.stage .status').textContent"
+
+
+def test_a_long_wait_says_for_what_and_how_long(page, demo):
+    page.add_init_script(SLOW)
+    show(page, demo, "cells")
+    page.select_option("#overlay", label="segmentation")
+    until(page, "volfsStage.view.overlay.layer !== null")
+    wait(page)
+    page.evaluate("slow.delay = 5000")
+    page.locator(CANVAS).nth(0).focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(500)
+    assert "Waiting" not in page.evaluate(STATUS)
+    until(page, rf"/^Waiting for \d+ bricks? of cells \(color\) and \d+ bricks? of cells \(segmentation\)\. 2 s\./.test({STATUS})")
+    # the seconds are seen, and not read out each time
+    assert page.locator(".stage .status span[aria-hidden]").inner_text().startswith("2 s")
+    # the server is there
+    until(page, f"/ 4 s/.test({STATUS})")
+    assert "does not answer" not in page.evaluate(STATUS)
+    wait(page)
+    assert "Waiting" not in page.evaluate(STATUS) and " s." not in page.evaluate(STATUS)
+
+
+def test_a_server_that_stands_still_is_told_from_a_slow_source(page):
+    with server_of(DATA / "demo") as (address, process):
+        show(page, address, "north.zgy")
+        page.wait_for_timeout(500)
+        process.send_signal(signal.SIGSTOP)
+        try:
+            page.locator(CANVAS).nth(0).focus()
+            page.keyboard.press("End")
+            until(page, rf"/^Waiting for \d+ bricks? of north.zgy \(data\)\. [12] s/.test({STATUS})")
+            until(page, rf"/^The server does not answer\. Waiting for it\. \d+ s/.test({STATUS})")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        wait(page)
+        until(page, f"!/answer|Waiting/.test({STATUS})")
+        # also before anything is shown
+        process.send_signal(signal.SIGSTOP)
+        try:
+            page.evaluate("location.hash = '#layer=data'; dispatchEvent(new PopStateEvent('popstate'))")
+            until(page, "/^Waiting for the description of data\\. 1 s/.test(document.querySelector('#layer > .status')?.textContent)")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        until(page, "!document.querySelector('#layer > .status')")
 
 
 # large data

@@ -6,7 +6,7 @@ import { bytes, button, choice, element, number, toggle } from "./dom.js";
 import { downloads, showSnippets, snippets } from "./export.js";
 import { help, press } from "./help.js";
 import { Histogram, collect, usualRange } from "./histogram.js";
-import { Layer, layersOf } from "./layer.js";
+import { CHANGED, Layer, layersOf } from "./layer.js";
 import { metadata, viewerLink } from "./metadata.js";
 import { outline } from "./outline.js";
 import { Profile } from "./profile.js";
@@ -14,44 +14,53 @@ import { Section } from "./section.js";
 import { Stage, fitsOver } from "./stage.js";
 import { showHeaders } from "./trace_header.js";
 import { View } from "./view.js";
+import { Wait, bricksOf, waitFor } from "./wait.js";
 
 /** Milliseconds without a change after which the address, the histogram and the profile follow. */
 const REST = 150;
 
-export async function showDataset(main) {
-  const { dataset, layers, refused } = await layersOf("./");
+export async function showDataset(main, attempts = 3) {
+  const { dataset, layers, refused, version } = await waitFor(layersOf("./"), main, `the description of ${document.title.split(" · ")[0]}`);
   main.append(element("h1", { textContent: dataset.name }));
   const warnings = [...(dataset.warnings ?? []), ...refused.map((layer) => `Layer ${layer.name} is not shown: ${layer.reason}`)];
   const shown = warnings.map((warning) => element("p", { className: "problem", textContent: warning }));
   const summary = element("summary", { className: "problem", textContent: `${warnings.length} notes` });
   main.append(...(shown.length > 1 ? [element("details", {}, summary, ...shown)] : shown));
+  const names = layers.map((layer) => layer.name || layer.folder);
   const place = element("div", { id: "layer" });
-  let layerPair = null;
   let current = null;
   const show = async (number, address) => {
     current?.end();
     place.setAttribute("aria-busy", "true");
-    const layer = await Layer.open(dataset, layers[number]);
+    const layer = await waitFor(Layer.open(dataset, layers[number]), place, `the description of ${names[number]}`);
+    if (layer.version !== version) throw new Error(CHANGED);
     current = new LayerPage(place, layer, layers, address);
     place.removeAttribute("aria-busy");
   };
-  const named = () => {
-    const name = new URLSearchParams(location.hash.slice(1)).get("layer");
-    return Math.max(0, layers.findIndex((layer) => (layer.name || layer.folder) === name));
-  };
-  if (layers.length > 1) {
-    const [pair, select] = choice("layer-choice", "Layer", layers.map((layer) => layer.name || layer.folder), named(), (n) => {
-      history.pushState(null, "", `#layer=${encodeURIComponent(layers[n].name || layers[n].folder)}`);
-      show(n, "");
-    });
-    layerPair = pair;
-    addEventListener("popstate", () => { select.value = String(named()); });
-  }
-  if (layerPair) main.append(element("p", { className: "bar" }, layerPair));
+  // what is chosen when the source has changed is in the address
+  const showAgain = (...what) => show(...what).catch(() => location.reload());
+  const named = () => Math.max(0, names.indexOf(new URLSearchParams(location.hash.slice(1)).get("layer")));
+  const [pair, select] = choice("layer-choice", "Layer", names, named(), (n) => {
+    history.pushState(null, "", `#layer=${encodeURIComponent(names[n])}`);
+    showAgain(n, "");
+  });
+  if (layers.length > 1) main.append(element("p", { className: "bar" }, pair));
   main.append(place, metadata(dataset));
-  addEventListener("popstate", () => show(named(), location.hash.slice(1)));
   if (layers.length === 0) place.append(element("p", { className: "problem", textContent: "No layer of this dataset can be shown." }));
-  else await show(named(), location.hash.slice(1));
+  else {
+    try {
+      await show(named(), location.hash.slice(1));
+    } catch (error) {
+      if (error.message !== CHANGED || attempts === 0) throw error;
+      main.replaceChildren();
+      return showDataset(main, attempts - 1);
+    }
+  }
+  addEventListener("popstate", () => {
+    select.value = String(named());
+    showAgain(named(), location.hash.slice(1));
+  });
+  return undefined;
 }
 
 class LayerPage {
@@ -85,6 +94,7 @@ class LayerPage {
     });
     this.profile = new Profile(layer, this.stage.store);
     this.section = new Section(this.view, this.stage.store);
+    this.wait = new Wait(() => this.showStatus());
     this.build();
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
@@ -152,6 +162,7 @@ class LayerPage {
   end() {
     document.removeEventListener("keydown", this.onKey);
     clearTimeout(this.timer);
+    this.wait?.update(false);
     if (this.stage) this.stage.store.isStopped = true;
     this.stage?.store.want([]);
     this.hasEnded = true;
@@ -183,9 +194,14 @@ class LayerPage {
   async setOverlay(name, opacity) {
     const { view, layer } = this;
     const entry = this.entries.find((one) => (one.name || one.folder) === name);
-    const over = entry ? await Layer.open(layer.dataset, entry) : null;
-    if (over && !fitsOver(over, layer, view.axes)) {
-      this.note = `${name} does not have the axes of ${layer.name}.`;
+    this.overlayName = name;
+    const over = entry ? await waitFor(Layer.open(layer.dataset, entry), this.place, `the description of ${name}`).catch((error) => error) : null;
+    // another one may have been chosen meanwhile
+    if (this.hasEnded || this.overlayName !== name) return undefined;
+    // both are of one version
+    if (over?.version && !this.stage.store.isCurrent(over.version)) return undefined;
+    if (over && (over instanceof Error || !fitsOver(over, layer, view.axes))) {
+      this.note = over instanceof Error ? over.message : `${name} does not have the axes of ${layer.name}.`;
       this.overlaySelect.value = "0";
       return this.update();
     }
@@ -252,14 +268,26 @@ class LayerPage {
     this.others.update();
     for (const [made, isOn] of [[this.north, view.isNorthUp], [this.square, view.isSquare], [this.wiggle, view.isWiggle]]) made.setAttribute("aria-pressed", String(isOn));
     this.updateReadout();
-    const level = layer.levels[stage.lod];
-    const waiting = this.isLost ? "The server does not answer. Waiting for it… " : stage.isComplete ? "" : `Reading ${stage.store.flying.size + stage.store.wanted.length} parts… `;
-    this.status.textContent = `${waiting}${this.note ?? ""} LOD ${stage.lod}: ${level.shape.join(" × ")}, ${layer.dtype}, ${level.codec}, ${bytes(level.size)}`.trim();
-    this.status.classList.toggle("problem", Boolean(this.isLost));
+    this.wait.update(this.isLost || !stage.isComplete, stage.movedAt);
+    this.showStatus();
     if (stage.isComplete && !this.isRanged) this.firstLook();
     this.section.follow();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.rest(), REST);
+  }
+
+  /** What is waited for, and for how long; the level that is shown. */
+  showStatus() {
+    const { stage, layer, wait } = this;
+    const level = layer.levels[stage.lod];
+    const isUnanswered = this.isLost || wait.isSilent;
+    const text = isUnanswered ? "The server does not answer. Waiting for it. "
+      : stage.isComplete ? "" : wait.seconds > 0 ? `Waiting for ${bricksOf(stage.missing)}. ` : `Reading ${stage.missing.length} parts… `;
+    // seconds are seen, not read out
+    const seconds = element("span", { "aria-hidden": "true", textContent: wait.seconds > 0 ? `${wait.seconds} s. ` : "" });
+    const rest = `${this.note ? `${this.note} ` : ""}LOD ${stage.lod}: ${level.shape.join(" × ")}, ${layer.dtype}, ${level.codec}, ${bytes(level.size)}`;
+    this.status.replaceChildren(text, seconds, rest);
+    this.status.classList.toggle("problem", Boolean(isUnanswered));
   }
 
   /** The range and colours of what is seen first. */

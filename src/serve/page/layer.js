@@ -12,12 +12,15 @@ const LENGTHS = {
   cm: 1e-2, centimeter: 1e-2, m: 1, meter: 1, metre: 1, km: 1e3, kilometer: 1e3, ft: 0.3048, foot: 0.3048,
 };
 
+export const CHANGED = "the source has changed; load the page again";
+
 /** The layers of a dataset with the folders that show them. */
 export async function layersOf(folder) {
   const listing = await getJson(folder);
   // what cannot be opened says why
   if (listing.entries.some((entry) => entry.name === "error.txt")) throw new Error((await (await fetch(`${folder}error.txt`)).text()).trim());
-  const dataset = await getJson(`${folder}dataset.json`);
+  let version = null;
+  const dataset = await getJson(`${folder}dataset.json`, (found) => { version = found; });
   const folders = listing.entries.filter((entry) => entry.kind === "folder");
   const places = folders.filter((entry) => !entry.name.endsWith(".zarr"));
   const shown = dataset.layers.filter((layer) => !layer.reason);
@@ -26,7 +29,7 @@ export async function layersOf(folder) {
     return { ...layer, href: places[n].href, folder: places[n].name, zarr: zarr?.href ?? null };
   });
   const refused = dataset.layers.filter((layer) => layer.reason);
-  return { dataset, layers, refused };
+  return { dataset, layers, refused, version };
 }
 
 export class Layer {
@@ -36,7 +39,7 @@ export class Layer {
     const names = Array.from({ length: entry.lods }, (_, lod) => `${folder}lod${lod}.json`);
     const versions = new Set();
     const levels = await Promise.all(names.map((name) => getJson(name, (version) => versions.add(version))));
-    if (versions.size > 1) throw new Error("the source has changed; load the page again");
+    if (versions.size > 1) throw new Error(CHANGED);
     return Object.assign(new Layer(dataset, entry, folder, levels), { version: [...versions][0] });
   }
 

@@ -31,7 +31,7 @@ export class Profile {
     this.controller?.abort();
     this.controller = new AbortController();
     try {
-      const line = { url: `${layer.folder}lod${lod}.raw?box=${box}`, dtype: level.dtype, folder: layer.folder };
+      const line = { url: `${layer.folder}lod${lod}.raw?box=${box}`, dtype: level.dtype };
       this.draw(await this.store.fetch(line, this.controller.signal), level, index);
     } catch (error) {
       // it is tried again when the view changes

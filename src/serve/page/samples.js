@@ -12,8 +12,8 @@ const SHOWN = {
 };
 /** Bytes of samples that are kept. */
 const KEPT_BYTES = 96 << 20;
-/** Requests in flight; browsers open no more connections to one server. */
-const IN_FLIGHT = 6;
+/** Requests in flight: one fewer than browsers open to one server, so that it can be asked whether it is there. */
+const IN_FLIGHT = 5;
 /** Milliseconds after which a server that did not answer is asked again. */
 const RETRY_AFTER = 1000;
 
@@ -39,7 +39,7 @@ export class SampleStore {
     this.bytes = 0;
     this.flying = new Map();
     this.wanted = [];
-    this.version = new Map();
+    this.version = null;
     this.isLost = false;
     this.isStopped = false;
   }
@@ -53,7 +53,7 @@ export class SampleStore {
     return samples;
   }
 
-  /** Replaces what is wanted: {key, url, dtype, folder}, the most urgent first. What else is in flight is given up. */
+  /** Replaces what is wanted: {key, url, dtype}, the most urgent first. What else is in flight is given up. */
   want(list) {
     const keys = new Set(list.map((item) => item.key));
     for (const [key, { controller }] of this.flying) if (!keys.has(key)) controller.abort();
@@ -73,21 +73,22 @@ export class SampleStore {
     }
   }
 
-  async fetch({ url, dtype, folder }, signal) {
+  async fetch({ url, dtype }, signal) {
     const answer = await fetch(url, { signal });
-    const version = answer.headers.get("volfs-version");
-    const known = this.version.get(folder);
-    if (version && known && version !== known) {
-      // a server that has come back numbers its versions anew
-      if (!this.isLost) {
-        this.isStopped = true;
-        this.changed();
-      }
-      throw new DOMException("the source has changed", "AbortError");
-    }
-    if (version) this.version.set(folder, version);
+    if (!this.isCurrent(answer.headers.get("volfs-version"))) throw new DOMException("the source has changed", "AbortError");
     if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
     return samplesOf(await answer.arrayBuffer(), dtype);
+  }
+
+  /** Whether samples, or a description, are of the version of the dataset that is shown. If not, no more are read. */
+  isCurrent(version) {
+    if (!version || version === (this.version ??= version)) return true;
+    // a server that has come back numbers its versions anew
+    if (!this.isLost) {
+      this.isStopped = true;
+      this.changed();
+    }
+    return false;
   }
 
   end(item, samples, error) {
@@ -118,7 +119,7 @@ export class SampleStore {
     do await new Promise((done) => setTimeout(done, RETRY_AFTER)); while (!(await answers()));
     this.isLost = false;
     // another server numbers its versions anew
-    this.version.clear();
+    this.version = null;
     this.lost(false);
   }
 }

@@ -86,7 +86,7 @@ export class Section {
     const readSome = async () => {
       while (next < wanted.length) {
         const { box } = wanted[next++];
-        const trace = await this.store.fetch({ url: `${layer.folder}lod0.raw?box=${box}`, dtype: layer.dtype, folder: layer.folder }, signal)
+        const trace = await this.store.fetch({ url: `${layer.folder}lod0.raw?box=${box}`, dtype: layer.dtype }, signal)
           .catch((error) => { if (error.name === "AbortError") throw error; return null; });
         if (trace) this.kept.set(box, trace);
         this.text.textContent = `Reading traces: ${next} of ${wanted.length}`;

@@ -57,7 +57,7 @@ export class Slices {
     });
     const text = box.map(([from, to]) => `${from}:${to}`).join(",");
     const url = `${this.layer.folder}lod${lod}.raw?box=${text}`;
-    return { key: url, url, dtype: level.dtype, folder: this.layer.folder, lod, box };
+    return { key: url, url, dtype: level.dtype, layer: this.layer, lod, box };
   }
 
   /** The tiles of a level in a range of rows and columns of the finest level, those in the middle first. */

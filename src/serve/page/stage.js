@@ -16,7 +16,7 @@ export class Stage {
     this.events = events;
     this.store = new SampleStore({ arrived: () => this.redraw(), changed: () => events.changed(), lost: (isLost) => { events.lost(isLost); this.redraw(); } });
     // samples are of the version that the levels were described in
-    if (view.layer.version) this.store.version.set(view.layer.folder, view.layer.version);
+    this.store.version = view.layer.version;
     this.element = element("div", { className: "planes" });
     this.hovered = null;
     this.active = 0;
@@ -104,6 +104,7 @@ export class Stage {
     const quick = isHurried ? states.flatMap((state) => state.quick) : [];
     const missing = states.flatMap((state) => state.missing);
     this.isComplete = missing.length === 0;
+    this.missing = missing;
     // neighbours are fetched when everything that is seen is there, and somebody goes through slices
     const isTravelling = performance.now() - this.view.steppedAt < HURRY;
     const ahead = this.isComplete && isTravelling ? shown.find((plane) => plane.across === this.view.steppedAxis)?.state.ahead ?? [] : [];
