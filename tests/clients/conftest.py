@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest_plugins = ["browser", "table"]
+pytest_plugins = ["browser", "firefox", "table"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"
