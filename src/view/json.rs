@@ -89,6 +89,7 @@ pub(crate) fn layers(open: &OpenDataset, views: &[View]) -> Vec<Value> {
             "name": layer.name,
             "dtype": finest.dtype.name(),
             "shape": finest.shape().to_vec(),
+            "axes": finest.axes.iter().map(|axis| &axis.name).collect::<Vec<_>>(),
             "lods": layer.levels.len(),
             "hidden_files": hidden.map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
         });

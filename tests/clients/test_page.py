@@ -31,7 +31,9 @@ def test_the_list_shows_all_datasets(page, demo):
     page.wait_for_selector(".cards li:nth-child(4) .about b")
     assert page.locator(".cards .name").all_inner_texts() == ["cells", "cloud-survey", "north.zgy", "south.vds"]
     until(page, "[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
-    assert "128 × 96 × 192, float32" in page.locator("li", has_text="north.zgy").last.inner_text()  # noqa: RUF001
+    survey = "128 × 96 × 192 (inline, crossline, sample), float32"  # noqa: RUF001
+    assert survey in page.locator("li", has_text="north.zgy").last.inner_text()
+    assert "(z, y, x), uint8" in page.locator("li", has_text="cells").last.inner_text()
     until(page, "document.querySelectorAll('svg.survey-map a').length >= 2")
     page.locator(".cards").get_by_role("link", name="south.vds").click()
     until(page, "window.volfsStage?.isComplete")

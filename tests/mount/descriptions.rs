@@ -130,7 +130,7 @@ fn check_dataset(path: &Path) -> usize {
     let layers = dataset["layers"].as_array().unwrap();
     for layer in layers {
         check(&place, layer, "name:text dtype:?text lods:whole");
-        check(&place, layer, if layer.get("reason").is_some() { "shape:?whole+" } else { "shape:whole+" });
+        check(&place, layer, if layer.get("reason").is_some() { "shape:?whole+" } else { "shape:whole+ axes:text*" });
     }
     check(&place, &dataset["source"], "path:text size:?whole mtime:number");
     if dataset["statistics"].is_object() {

@@ -177,7 +177,8 @@ class List {
       const { dataset, layers } = await layersOf(one.href);
       const lines = layers.slice(0, 3).map((layer) => {
         const samples = layer.shape.reduce((a, b) => a * b, 1);
-        return `${layer.name || layer.folder}: ${layer.shape.join(" × ")}, ${layer.dtype}, ${bytes(samples * sizeOf(layer.dtype))}, ${layer.lods === 1 ? "1 level" : `${layer.lods} levels`}`;
+        const axes = layer.axes.every(Boolean) ? ` (${layer.axes.join(", ")})` : "";
+        return `${layer.name || layer.folder}: ${layer.shape.join(" × ")}${axes}, ${layer.dtype}, ${bytes(samples * sizeOf(layer.dtype))}, ${layer.lods === 1 ? "1 level" : `${layer.lods} levels`}`;
       });
       if (layers.length > 3) lines.push(`and ${layers.length - 3} more layers`);
       const total = layers.reduce((sum, layer) => sum + layer.shape.reduce((a, b) => a * b, 1) * sizeOf(layer.dtype), 0);
