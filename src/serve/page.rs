@@ -175,12 +175,14 @@ pub(super) fn not_found(above: &[OsString], up: &str) -> String {
 
 fn document(root: &str, title: &str, has_script: bool, body: &str) -> String {
     let assets = format!("{root}{}/{ASSETS}", segment(DOT_VOLFS.as_ref()));
-    // all at once, not one after the other as they import each other
-    let modules = FILES.iter().filter(|(name, _)| name.ends_with(".js"));
-    let script: String =
-        modules.map(|(name, _)| format!("<link rel=\"modulepreload\" href=\"{assets}/{name}\">\n")).collect();
-    let script = script + &format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
-    let script = if has_script { &script } else { "" };
+    let mut script = String::new();
+    if has_script {
+        // all at once, not one after the other as they import each other
+        for (name, _) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
+            script += &format!("<link rel=\"modulepreload\" href=\"{assets}/{name}\">\n");
+        }
+        script += &format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
+    }
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
