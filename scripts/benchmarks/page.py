@@ -1,11 +1,13 @@
 """Measures the page of `volfs serve` in headless Chromium: `scripts/bench page`.
 
 Prints a Markdown table: the first picture, scrubbing through slices that are in the cache and through others, frames while
-panning a plane of 20,000 x 20,000, and the memory of page and server. Each volume is served by a process of its own. With
-the Python package neuroglancer, the first picture of Neuroglancer beside it, from the OME-Zarr view of the same server.
+panning a plane of 20,000 x 20,000, and the memory of page and server, with --minutes also after so long a time of scrubbing.
+Each volume is served by a process of its own. With the Python package neuroglancer, the first picture of Neuroglancer and cold
+scrubbing beside it, from the OME-Zarr view of another such server.
 """
 
 import argparse
+import datetime
 import json
 import os
 import shutil
@@ -14,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import figures
 from playwright.sync_api import sync_playwright
 
 # Goes through slices of the first plane. Each step waits for a frame, or until the slice is sharp.
@@ -41,6 +44,42 @@ SCRUB = """async ({from, to, waits}) => {
   return {...found, seconds: (performance.now() - start) / 1000};
 }"""
 
+# The same in Neuroglancer, along an axis by its name: each step waits until all chunks that are seen have been drawn.
+NEUROGLANCER_SCRUB = """async ({from, to, axis}) => {
+  const place = viewer.navigationState.position;
+  const number = viewer.coordinateSpace.value.names.indexOf(axis);
+  const found = {frames: 0, waited: 0, longest: 0};
+  const start = performance.now();
+  let last = start;
+  for (let index = from; index !== to; index += Math.sign(to - from)) {
+    const at = Float32Array.from(place.value);
+    at[number] = index + 0.5;
+    place.value = at;
+    await new Promise(requestAnimationFrame);
+    found.waited += !viewer.isReady();
+    while (!viewer.isReady() && performance.now() - last < 10000) await new Promise((done) => setTimeout(done, 1));
+    const now = performance.now();
+    found.longest = Math.max(found.longest, now - last);
+    last = now;
+    found.frames++;
+  }
+  return {...found, seconds: (performance.now() - start) / 1000};
+}"""
+
+# Goes back and forth through the slices of all planes in turn for some seconds.
+LONG_SCRUB = """async (seconds) => {
+  const { view, planes } = volfsStage, end = performance.now() + seconds * 1000;
+  let steps = 0;
+  while (performance.now() < end) {
+    const plane = planes[steps % planes.length], count = view.layer.shape[plane.across], way = Math.floor(steps / planes.length) % (2 * count);
+    volfsStage.active = plane.number;
+    view.setIndex(plane.across, way < count ? way : 2 * count - 1 - way);
+    await new Promise(requestAnimationFrame);
+    steps++;
+  }
+  return steps;
+}"""
+
 # Drags a plane around for some seconds. Returns the longest frame in milliseconds.
 PAN = """async (seconds) => {
   const plane = volfsStage.planes[0];
@@ -60,6 +99,12 @@ PAN = """async (seconds) => {
 }"""
 
 
+def anonymous(pid):
+    """MiB of anonymous memory of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon")), 0.0)
+
+
 class Server:
     """A server of one source, and its memory."""
 
@@ -69,8 +114,7 @@ class Server:
         self.address = self.process.stdout.readline().rsplit(" ", 1)[1].strip()
 
     def resident(self):
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
+        return anonymous(self.process.pid)
 
     def __enter__(self):
         return self
@@ -98,8 +142,8 @@ def first_picture(browser, address):
     return time.monotonic() - start, page
 
 
-def neuroglancer_picture(browser, address, layer):
-    """Seconds from the address of Neuroglancer to a picture that no longer changes; None without it."""
+def neuroglancer_page(browser, address, layer):
+    """Seconds from the address of Neuroglancer to a picture that no longer changes, and the page; None without it."""
     try:
         import neuroglancer
     except ImportError:
@@ -118,8 +162,13 @@ def neuroglancer_picture(browser, address, layer):
         shot = page.screenshot()
         if shot != seen:
             seen, last = shot, time.monotonic()
-    page.close()
-    return last - start
+    return last - start, page
+
+
+def page_memory(browser):
+    """MiB of anonymous memory of the processes that run pages: samples lie beside the memory of scripts."""
+    processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return sum(anonymous(process["id"]) for process in processes if process["type"] == "renderer")
 
 
 def vast_layer(folder):
@@ -138,13 +187,15 @@ def vast_layer(folder):
     return folder
 
 
-def measure(volfs, volume, browser):
-    """Yields rows of what is measured on one volume: name and text."""
+def measure(volfs, volume, browser, minutes):
+    """Yields what is measured on one volume: name, text, and figures."""
     with Server(volfs, volume.parent, "--allow-origin", "*") as server:
         at = f"{server.address}{volume.name}/"
         seconds, page = first_picture(browser, at)
-        yield "first picture", f"{seconds:.2f} s"
+        yield "first picture", f"{seconds:.2f} s", {"seconds": seconds}
+        across = page.evaluate("volfsStage.view.layer.axes[volfsStage.planes[0].across].name")
         count = page.evaluate("volfsStage.view.layer.shape[volfsStage.planes[0].across]")
+        zarr = page.evaluate("volfsStage.view.layer.zarr")
         middle, far = count // 2, count // 2 + min(100, count // 2 - 1)
         for name, plan in [("scrubbing, not yet decoded", {"from": middle + 1, "to": far, "waits": True}),
                            ("scrubbing, decoded", {"from": far, "to": middle, "waits": True}),
@@ -152,37 +203,64 @@ def measure(volfs, volume, browser):
             found = page.evaluate(SCRUB, plan)
             rate = found["frames"] / found["seconds"]
             yield name, (f"{rate:.0f} slices/s, {found['sharp']} of {found['frames']} sharp, {found['blank']} of {found['looked']} blank, "
-                         f"longest frame {found['longest']:.0f} ms")
-        memory = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
-        yield "memory", f"page {memory:.0f} MiB of scripts, server {server.resident():.0f} MiB anonymous"
+                         f"longest frame {found['longest']:.0f} ms"), found
+        yield from memory(browser, page, server, "memory")
+        if minutes:
+            found = page.evaluate(LONG_SCRUB, minutes * 60)
+            yield from memory(browser, page, server, f"memory after {minutes:g} minutes of scrubbing, {found} steps")
         page.close()
-    layer = "data.ome.zarr" if volume.suffix == ".zgy" else None
-    if layer:
-        with Server(volfs, volume.parent, "--allow-origin", "*") as server:
-            seconds = neuroglancer_picture(browser, f"{server.address}{volume.name}/", layer)
-            if seconds is not None:
-                yield "first picture of Neuroglancer", f"{seconds:.2f} s"
+    if not zarr:
+        return
+    with Server(volfs, volume.parent, "--allow-origin", "*") as server:
+        opened = neuroglancer_page(browser, f"{server.address}{volume.name}/", zarr.rstrip("/"))
+        if opened is None:
+            return
+        seconds, page = opened
+        yield "first picture of Neuroglancer", f"{seconds:.2f} s", {"seconds": seconds}
+        if page.evaluate("typeof viewer !== 'undefined' && viewer.coordinateSpace.value.names.length > 0"):
+            found = page.evaluate(NEUROGLANCER_SCRUB, {"from": middle + 1, "to": far, "axis": across})
+            rate = found["frames"] / found["seconds"]
+            yield "scrubbing of Neuroglancer, not yet decoded", f"{rate:.0f} slices/s, {found['waited']} of {found['frames']} waited for, longest {found['longest']:.0f} ms", found
+        page.close()
+
+
+def memory(browser, page, server, name):
+    """Yields a row: the memory of the page and of the server."""
+    scripts = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
+    found = {"scripts_mib": scripts, "page_mib": page_memory(browser), "server_mib": server.resident()}
+    yield name, f"page {found['page_mib']:.0f} MiB ({scripts:.0f} of scripts), server {found['server_mib']:.0f} MiB anonymous", found
 
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench page", description=__doc__.splitlines()[0])
     parser.add_argument("--volfs", required=True, help="the program")
+    parser.add_argument("--minutes", type=float, default=0, help="scrub for so long, and measure the memory then")
+    parser.add_argument("--json", type=Path, help="write the figures to this file as well")
     parser.add_argument("volumes", nargs="*", type=Path, help="files or folders of volumes")
     args = parser.parse_args()
+    begin, rows = datetime.datetime.now().strftime("%Y-%m-%d %H:%M"), []
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     print(f"Load {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors, which server and browser share.\n")
     print("| volume | measured | |\n|---|---|---|")
     graphics = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+
+    def note(volume, name, text, found):
+        print(f"| {volume} | {name} | {text} |", flush=True)
+        rows.append({"volume": volume, "what": name} | found)
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *graphics])
+        about = {"load": os.getloadavg()[0], "browser": f"Chromium {browser.version}", "beside": figures.version_of("neuroglancer")}
         for volume in args.volumes:
-            for name, text in measure(args.volfs, volume.resolve(), browser):
-                print(f"| {volume.name} | {name} | {text} |", flush=True)
+            for row in measure(args.volfs, volume.resolve(), browser, args.minutes):
+                note(volume.name, *row)
         with tempfile.TemporaryDirectory() as folder, Server(args.volfs, vast_layer(Path(folder))) as server:
             _, page = first_picture(browser, f"{server.address}vast/")
             found = page.evaluate(PAN, 5)
-            print(f"| 20,000 x 20,000 | panning | {found['frames'] / 5:.0f} frames/s, longest {found['longest']:.0f} ms |")
+            note("20,000 x 20,000", "panning", f"{found['frames'] / 5:.0f} frames/s, longest {found['longest']:.0f} ms", found | {"seconds": 5})
         browser.close()
+    if args.json:
+        figures.write(args.json, args.volfs, begin, about, rows=rows)
 
 
 if __name__ == "__main__":
