@@ -157,7 +157,11 @@ pub(super) fn of_folder(
         <section id=\"entries\" aria-labelledby=\"entries-title\">\n\
         <h2 id=\"entries-title\">Files and folders</h2>\n<ul>\n{rows}</ul>\n{more}</section>\n"
     );
-    document(&root, &title, true, &body)
+    // the first thing that the scripts ask for, while they are still on their way
+    let is_described = kind == DATASET && entries.iter().any(|entry| entry.name == "dataset.json");
+    let wanted =
+        if is_described { "<link rel=\"preload\" as=\"fetch\" crossorigin href=\"dataset.json\">\n" } else { "" };
+    document(&root, &title, Some(wanted), &body)
 }
 
 /// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
@@ -170,13 +174,15 @@ pub(super) fn not_found(above: &[OsString], up: &str) -> String {
         <main>\n<h1>Not found</h1>\n<p>There is nothing at this address. The folder above it that is there: \
         <a href=\"{href}\">{shown}</a></p>\n</main>\n"
     );
-    document(root, "Not found · volfs", false, &body)
+    document(root, "Not found · volfs", None, &body)
 }
 
-fn document(root: &str, title: &str, has_script: bool, body: &str) -> String {
+/// Returns a page with scripts, and links to what they want first, or one without.
+fn document(root: &str, title: &str, scripts: Option<&str>, body: &str) -> String {
     let assets = format!("{root}{}/{ASSETS}", segment(DOT_VOLFS.as_ref()));
     let mut script = String::new();
-    if has_script {
+    if let Some(wanted) = scripts {
+        script += wanted;
         // all at once, not one after the other as they import each other
         for (name, _) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
             script += &format!("<link rel=\"modulepreload\" href=\"{assets}/{name}\">\n");

@@ -6,7 +6,7 @@ import { bytes, button, choice, element, number, toggle } from "./dom.js";
 import { downloads, showSnippets, snippets } from "./export.js";
 import { help, press } from "./help.js";
 import { Histogram, collect, usualRange } from "./histogram.js";
-import { CHANGED, Layer, layersOf } from "./layer.js";
+import { CHANGED, Layer, entriesHere, layersOf } from "./layer.js";
 import { metadata, viewerLink } from "./metadata.js";
 import { outline } from "./outline.js";
 import { Profile } from "./profile.js";
@@ -19,8 +19,8 @@ import { Wait, bricksOf, waitFor } from "./wait.js";
 /** Milliseconds without a change after which the address, the histogram and the profile follow. */
 const REST = 150;
 
-export async function showDataset(main, attempts = 3) {
-  const { dataset, layers, refused, version } = await waitFor(layersOf("./"), main, `the description of ${document.title.split(" · ")[0]}`);
+export async function showDataset(main, listed = entriesHere(), attempts = 3) {
+  const { dataset, layers, refused, version } = await waitFor(layersOf("./", listed), main, `the description of ${document.title.split(" · ")[0]}`);
   main.append(element("h1", { textContent: dataset.name }));
   const warnings = [...(dataset.warnings ?? []), ...refused.map((layer) => `Layer ${layer.name} is not shown: ${layer.reason}`)];
   const shown = warnings.map((warning) => element("p", { className: "problem", textContent: warning }));
@@ -45,7 +45,7 @@ export async function showDataset(main, attempts = 3) {
     showAgain(n, "");
   });
   if (layers.length > 1) main.append(element("p", { className: "bar" }, pair));
-  main.append(place, metadata(dataset));
+  main.append(place);
   if (layers.length === 0) place.append(element("p", { className: "problem", textContent: "No layer of this dataset can be shown." }));
   else {
     try {
@@ -53,9 +53,11 @@ export async function showDataset(main, attempts = 3) {
     } catch (error) {
       if (error.message !== CHANGED || attempts === 0) throw error;
       main.replaceChildren();
-      return showDataset(main, attempts - 1);
+      return showDataset(main, null, attempts - 1);
     }
   }
+  // the first dates and numbers in words take long: while samples are on their way
+  main.append(metadata(dataset));
   addEventListener("popstate", () => {
     select.value = String(named());
     showAgain(named(), location.hash.slice(1));

@@ -14,14 +14,23 @@ const LENGTHS = {
 
 export const CHANGED = "the source has changed; load the page again";
 
-/** The layers of a dataset with the folders that show them. */
-export async function layersOf(folder) {
-  const listing = await getJson(folder);
+/** The entries of this folder, which the page has; null if it has only some of them. */
+export function entriesHere() {
+  if (location.search !== "" || document.getElementById("more")) return null;
+  return [...document.querySelectorAll("#entries li")].map((item) => {
+    const link = item.querySelector("a");
+    return { name: link.textContent.replace(/\/$/, ""), href: link.getAttribute("href"), kind: item.dataset.kind };
+  });
+}
+
+/** The layers of a dataset with the folders that show them. `listed` are the entries of the folder, if they are known. */
+export async function layersOf(folder, listed = null) {
+  const entries = listed ?? (await getJson(folder)).entries;
   // what cannot be opened says why
-  if (listing.entries.some((entry) => entry.name === "error.txt")) throw new Error((await (await fetch(`${folder}error.txt`)).text()).trim());
+  if (entries.some((entry) => entry.name === "error.txt")) throw new Error((await (await fetch(`${folder}error.txt`)).text()).trim());
   let version = null;
   const dataset = await getJson(`${folder}dataset.json`, (found) => { version = found; });
-  const folders = listing.entries.filter((entry) => entry.kind === "folder");
+  const folders = entries.filter((entry) => entry.kind === "folder");
   const places = folders.filter((entry) => !entry.name.endsWith(".zarr"));
   const shown = dataset.layers.filter((layer) => !layer.reason);
   const layers = shown.slice(0, places.length).map((layer, n) => {

@@ -19,7 +19,8 @@ const RETRY_AFTER = 1000;
 
 /** Fetches JSON. `onVersion` gets the version of the dataset that it describes. */
 export async function getJson(url, onVersion = () => {}) {
-  const answer = await fetch(url, { headers: { Accept: "application/json" } });
+  // what the page has had fetched before is taken only if the headers are the same
+  const answer = await fetch(url, url.endsWith("/") ? { headers: { Accept: "application/json" } } : {});
   onVersion(answer.headers.get("volfs-version"));
   if (!answer.ok) throw new Error((await answer.text()).trim() || `status ${answer.status}`);
   return answer.json();
