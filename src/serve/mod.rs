@@ -5,7 +5,7 @@
 //! * [`peer`] and [`access`]: the client at the other end, and whether it may use the server.
 //! * [`connection`]: turns of requests, and clients that take too little.
 //! * [`app`]: one request, from its path to its response.
-//! * [`file`], [`folder`] and [`page`]: what a file, a folder and the page for browsers answer.
+//! * [`file`], [`folder`] and [`page`]: what a file, a folder and the page for browsers answer; [`bundle`]: its script.
 //! * [`opendap`]: levels for programs that speak OPeNDAP.
 //! * [`tree`]: paths as names of the tree, and the calls of the file system.
 //!
@@ -14,6 +14,7 @@
 mod access;
 mod app;
 mod body;
+mod bundle;
 mod connection;
 mod file;
 mod folder;

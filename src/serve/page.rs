@@ -3,9 +3,11 @@
 //! All links are relative, so that a proxy in front may serve them below any path.
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 
+use super::bundle;
 use super::file::Validators;
 use super::response::{Head, Problem, Response, content_type, set};
 use super::tree::{TreePath, segment};
@@ -49,10 +51,17 @@ const FILES: [(&str, &str); 26] = [
     ("wiggle.js", include_str!("page/wiggle.js")),
 ];
 
+/// The modules among the files, as one script.
+const SCRIPT: &str = "page.js";
+static SCRIPT_TEXT: LazyLock<String> = LazyLock::new(|| bundle::script(&FILES, "main.js"));
+
 /// Answers a request for a file of the page, `.volfs/page/NAME`; `None` if another file is meant.
 pub(super) fn answer(request: &Head, path: &TreePath) -> Option<Result<Response, Problem>> {
     match &path.names[..] {
         [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == ASSETS && !path.folder => {
+            if name == SCRIPT {
+                return Some(send(request, SCRIPT, &SCRIPT_TEXT));
+            }
             let file = FILES.iter().find(|(known, _)| name == *known);
             Some(file.ok_or(Problem::NotFound).and_then(|(name, text)| send(request, name, text)))
         }
@@ -157,7 +166,7 @@ pub(super) fn of_folder(
         <section id=\"entries\" aria-labelledby=\"entries-title\">\n\
         <h2 id=\"entries-title\">Files and folders</h2>\n<ul>\n{rows}</ul>\n{more}</section>\n"
     );
-    // the first thing that the scripts ask for, while they are still on their way
+    // the first thing that the script asks for, while it is still on its way
     let is_described = kind == DATASET && entries.iter().any(|entry| entry.name == "dataset.json");
     let wanted =
         if is_described { "<link rel=\"preload\" as=\"fetch\" crossorigin href=\"dataset.json\">\n" } else { "" };
@@ -177,18 +186,12 @@ pub(super) fn not_found(above: &[OsString], up: &str) -> String {
     document(root, "Not found · volfs", None, &body)
 }
 
-/// Returns a page with scripts, and links to what they want first, or one without.
-fn document(root: &str, title: &str, scripts: Option<&str>, body: &str) -> String {
+/// Returns a page with the script, and links to what it wants first, or one without.
+fn document(root: &str, title: &str, script: Option<&str>, body: &str) -> String {
     let assets = format!("{root}{}/{ASSETS}", segment(DOT_VOLFS.as_ref()));
-    let mut script = String::new();
-    if let Some(wanted) = scripts {
-        script += wanted;
-        // all at once, not one after the other as they import each other
-        for (name, _) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
-            script += &format!("<link rel=\"modulepreload\" href=\"{assets}/{name}\">\n");
-        }
-        script += &format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
-    }
+    let script = script.map_or_else(String::new, |wanted| {
+        format!("{wanted}<script type=\"module\" src=\"{assets}/{SCRIPT}\"></script>\n")
+    });
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -107,11 +107,11 @@ fn folders_are_listed_for_programs_that_ask_and_shown_to_browsers() {
     assert!(page.header("content-type").starts_with("text/html") && page.header("vary").contains("accept"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
     assert!(page.text().contains("<a href=\"data/\">data/</a>") && page.text().contains("data-kind=\"dataset\""));
-    for file in ["main.js", "page.css", "icon.svg"] {
+    for file in ["page.js", "page.css", "icon.svg"] {
         assert!(page.text().contains(&format!("\"../.volfs/page/{file}\"")));
         let file = server.get(&format!("/.volfs/page/{file}"));
         assert_eq!(file.status, 200);
-        let again = server.request("GET", "/.volfs/page/main.js", &[("If-None-Match", file.header("etag"))]);
+        let again = server.request("GET", "/.volfs/page/page.js", &[("If-None-Match", file.header("etag"))]);
         assert!(again.status == 304 || file.header("content-type") != "text/javascript; charset=utf-8");
     }
 }
@@ -121,23 +121,17 @@ fn the_page_needs_nothing_but_this_server() {
     let server = demo_server(&[]);
     let page = server.request("GET", "/north.zgy/", &[("Accept", "text/html")]);
     let page = page.text();
-    let modules: Vec<&str> = page
-        .split("modulepreload\" href=\"../.volfs/page/")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap())
-        .collect();
-    assert!(modules.contains(&"main.js") && modules.contains(&"plane.js"), "{modules:?}");
-    for file in &modules {
-        let script = server.get(&format!("/.volfs/page/{file}"));
-        assert_eq!(script.status, 200, "{file}");
-        let lines = script.text().lines().filter(|line| line.trim_start().starts_with("import "));
-        for line in lines {
-            let from = line.split('"').nth(1).unwrap().strip_prefix("./").unwrap();
-            assert!(modules.contains(&from), "{file}: {line}");
-        }
-        let others = script.text().matches("://").count() - script.text().matches("http://www.w3.org/").count();
-        assert_eq!(others, 0, "{file}");
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(page.contains("<script type=\"module\" src=\"../.volfs/page/page.js\">"), "{page}");
+    let script = server.get("/.volfs/page/page.js");
+    assert_eq!((script.status, script.header("content-type")), (200, "text/javascript; charset=utf-8"));
+    let script = script.text();
+    // all modules are in it, each once, and nothing else is asked for
+    assert!(!script.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
+    for module in ["main", "plane", "samples"] {
+        assert_eq!(script.matches(&format!("const ${module} = (() =>")).count(), 1, "{module}");
     }
+    assert_eq!(script.matches("://").count(), script.matches("http://www.w3.org/").count());
 }
 
 #[test]
