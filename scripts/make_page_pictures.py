@@ -35,7 +35,9 @@ def main(volfs: str, folder: str) -> None:
             for name, (path, (width, height), scheme) in PICTURES.items():
                 page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
                 page.goto(address + path)
-                # until pictures, profile and histogram have followed
+                while path and not page.evaluate("Boolean(window.volfsStage?.isComplete)"):
+                    page.wait_for_timeout(50)
+                # until profile, histogram and previews have followed
                 page.wait_for_timeout(2500)
                 picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
                 picture.quantize(128, dither=Image.Dither.NONE).save(Path(folder) / f"{name}.png", optimize=True)

@@ -22,8 +22,9 @@ pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self';
 const ASSETS: &str = "page";
 
 /// The files, by name.
-const FILES: [(&str, &str); 26] = [
+const FILES: [(&str, &str); 27] = [
     ("axes.js", include_str!("page/axes.js")),
+    ("channels.js", include_str!("page/channels.js")),
     ("colours.js", include_str!("page/colours.js")),
     ("dataset.js", include_str!("page/dataset.js")),
     ("dom.js", include_str!("page/dom.js")),

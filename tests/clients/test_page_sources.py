@@ -38,7 +38,7 @@ Image = pytest.importorskip("PIL.Image")
 # data that takes long, is replaced or damaged, and servers that end
 
 SLOW = """
-window.slow = { delay: 0, asked: [], aborted: 0, inFlight: 0 };
+window.slow = { delay: 0, part: "", asked: [], aborted: 0, inFlight: 0 };
 const whole = window.fetch;
 window.fetch = async (url, options) => {
   if (!String(url).includes("?box=") || !options?.signal) return whole(url, options);
@@ -47,7 +47,7 @@ window.fetch = async (url, options) => {
   options.signal.addEventListener("abort", () => { slow.aborted++; });
   try {
     await new Promise((done, fail) => {
-      setTimeout(done, slow.delay);
+      setTimeout(done, String(url).includes(slow.part) ? slow.delay : 0);
       options.signal.addEventListener("abort", () => fail(new DOMException("given up", "AbortError")));
     });
     return await whole(url, options);
@@ -74,6 +74,22 @@ def test_scrubbing_cold_data_shows_no_blank_and_gives_up_old_requests(page, demo
     array = samples(demo, "north.zgy", "data")[1]
     at, colours = pixels(page, 0)
     assert set(at[0]) == {index_of(page)[0]} and len({tuple(c) for c in colours}) > 20 and array.shape[0] > at[0][0]
+
+
+def test_a_coarse_picture_comes_first_in_colours_of_its_own(page, demo):
+    page.add_init_script(SLOW + "Object.assign(slow, { delay: 4000, part: 'lod0' });")
+    page.goto(f"{demo}/north.zgy/")
+    until(page, "window.volfsStage?.store.kept.size === 3 && !volfsStage.pending")
+    page.evaluate("volfsStage.view.set({ hasCrosshair: false })")
+    until(page, "!volfsStage.pending")
+    assert not page.evaluate("volfsStage.isComplete")
+    colours = pixels(page, 0)[1]
+    # not black and white, which all values beyond a range would be
+    assert (colours[:, 3] == 255).mean() > 0.95 and len({tuple(c) for c in colours}) > 50
+    page.wait_for_timeout(400)
+    assert "range=" not in page.url
+    wait(page)
+    until(page, "location.hash.includes('range=')")
 
 
 def test_neighbours_are_fetched_in_the_direction_of_travel(page, demo):
@@ -185,6 +201,7 @@ def test_a_layer_of_a_replaced_source_is_not_laid_over_an_old_one(page, tmp_path
         until(page, f"window.volfsStage?.view.layer.name === 'words' && volfsStage.store.version !== '{known}'")
         settle(page)
         assert page.evaluate("volfsStage.view.layer.version === volfsStage.store.version")
+        page.goto("about:blank")
 
 
 @pytest.mark.parametrize(
@@ -280,6 +297,7 @@ def test_a_server_that_stands_still_is_told_from_a_slow_source(page):
         finally:
             process.send_signal(signal.SIGCONT)
         until(page, "!document.querySelector('#layer > .status')")
+        page.goto("about:blank")
 
 
 # large data

@@ -1,6 +1,7 @@
 // The page of a dataset: a layer in planes, and beside it values, profile, map, files and metadata.
 
 import { axesChoice, sliders } from "./axes.js";
+import { channels } from "./channels.js";
 import { COLOUR_MAPS, LABELS } from "./colours.js";
 import { bytes, button, choice, element, number, toggle } from "./dom.js";
 import { downloads, showSnippets, snippets } from "./export.js";
@@ -87,6 +88,7 @@ class LayerPage {
     this.survey = outline(layer.dataset.geometry);
     this.histogram = new Histogram(layer, (range) => this.setRange(range));
     this.stage = new Stage(this.view, {
+      arrived: () => this.guessRange(),
       drawn: () => this.update(),
       hover: () => this.updateReadout(),
       pick: (...where) => this.pick(...where),
@@ -148,7 +150,7 @@ class LayerPage {
     if (hasCorner) stage.corner.append(...beside);
     const aside = element("aside", {},
       element("h2", { textContent: layer.kind === "labels" ? "Labels" : "Values" }),
-      layer.kind === "rgb" || layer.kind === "labels" ? element("p", { className: "status", textContent: layer.kind === "rgb" ? "Colours as stored" : "Click on a label to mark all of it." }) : layer.kind === "channels" ? this.channels() : this.histogram.element,
+      layer.kind === "rgb" || layer.kind === "labels" ? element("p", { className: "status", textContent: layer.kind === "rgb" ? "Colours as stored" : "Click on a label to mark all of it." }) : layer.kind === "channels" ? channels(this) : this.histogram.element,
       ...(hasCorner ? [] : beside),
       element("h2", { textContent: "Files of what is seen" }), this.downloads);
     this.place.replaceChildren(this.banner, element("p", { className: "bar tools" }, ...tools), this.others.element,
@@ -216,30 +218,9 @@ class LayerPage {
     return undefined;
   }
 
-  /** Switches, colours and ranges of the channels of a picture. */
-  channels() {
-    const { layer, view } = this;
-    return element("div", { className: "channels" }, ...layer.channels.map((channel) => {
-      const shown = element("input", { type: "checkbox", checked: channel.isShown, id: `channel${channel.number}` });
-      shown.addEventListener("change", () => { channel.isShown = shown.checked; view.set({ styleNumber: view.styleNumber + 1 }); });
-      const colour = element("input", { type: "color", value: channel.colour, "aria-label": `Colour of ${channel.name}` });
-      colour.addEventListener("input", () => { channel.colour = colour.value; view.set({ styleNumber: view.styleNumber + 1 }); });
-      channel.fields = [0, 1].map((n) => {
-        const field = element("input", { type: "number", step: "any", "aria-label": `${n ? "Brightest" : "Darkest"} value of ${channel.name}` });
-        field.addEventListener("change", () => {
-          const range = channel.fields.map((one) => Number(one.value));
-          if (range.every(Number.isFinite) && range[0] < range[1]) channel.range = range;
-          view.set({ styleNumber: view.styleNumber + 1 });
-        });
-        return field;
-      });
-      return element("div", { className: "channel" }, shown, element("label", { for: shown.id, textContent: channel.name }), colour, ...channel.fields);
-    }));
-  }
-
   setRange(range) {
     this.isRanged = true;
-    this.view.set({ range });
+    this.view.set({ range, isGuessed: false });
     this.histogram.update({ range, map: this.view.map });
   }
 
@@ -304,13 +285,27 @@ class LayerPage {
       view.set({ styleNumber: view.styleNumber + 1 });
       return;
     }
-    const { values } = collect([...stage.seen()], layer);
+    this.setRange(this.usualLook([...stage.seen()]));
+  }
+
+  /** The usual range of samples; the colours as well, unless they were chosen. */
+  usualLook(arrays) {
+    const { layer, view } = this;
+    const { values } = collect(arrays, layer);
     const range = usualRange(values);
     const isSigned = range[0] === -range[1];
     const isBytes = layer.dtype === "uint8" && layer.scale === 1 && values.length > 0 && values.at(-1) > 1 && !layer.isSeismic;
     if (layer.kind === "values" && isSigned && !this.isColoured) view.map = "Seismic";
     this.map.value = String(this.maps.indexOf(view.map));
-    this.setRange(isBytes ? [0, 255] : range);
+    return isBytes ? [0, 255] : range;
+  }
+
+  /** Before all is there: the range of the samples that have come first, often those of a coarse level. */
+  guessRange() {
+    const { layer, view, stage } = this;
+    const first = [...stage.store.kept].filter(([key, samples]) => key.startsWith(layer.folder) && !samples.error).map(([, samples]) => samples);
+    if (this.isRanged || view.range || layer.kind !== "values" || first.length === 0) return;
+    Object.assign(view, { range: this.usualLook(first), isGuessed: true, styleNumber: view.styleNumber + 1 });
   }
 
   rest() {

@@ -26,6 +26,8 @@ export class View {
     this.lastMove = layer.shape.map(() => 1);
     [this.steppedAt, this.steppedAxis] = [-Infinity, null];
     this.range = null;
+    // by the first samples, until all are there
+    this.isGuessed = false;
     this.map = layer.kind === "labels" ? LABELS : "Grey";
     this.picked = null;
     this.overlay = { layer: null, opacity: 0.5 };
@@ -139,7 +141,7 @@ export class View {
       parts.set("centre", this.axes.map((axis) => this.centre[axis].toFixed(1)).join(","));
       parts.set("zoom", [this.zoom, this.free, ...(this.axes.includes(this.layer.gather) ? [this.spread] : [])].map((value) => value.toPrecision(4)).join(","));
     }
-    if (this.range && this.layer.kind !== "labels") parts.set("range", this.range.map((value) => value.toPrecision(6)).map(Number).join(","));
+    if (this.range && !this.isGuessed && this.layer.kind !== "labels") parts.set("range", this.range.map((value) => value.toPrecision(6)).map(Number).join(","));
     parts.set("colours", this.map);
     if (this.maximized !== null) parts.set("plane", String(this.maximized));
     if (this.overlay.layer) parts.set("over", `${this.overlay.layer.name},${this.overlay.opacity}`);
