@@ -82,7 +82,7 @@ def values_of(kind):
     return ["Default::default()"]
 
 
-def candidates(path, source, parser):
+def candidates(source, parser):
     """Yields the mutants of a file: line, what it is, and the edits that make it of the source, with {} for its number."""
     text = lambda node: source[node.start_byte:node.end_byte].decode()
     found = []
@@ -109,7 +109,6 @@ def candidates(path, source, parser):
             name = text(node.child_by_field_name("name"))
             if name not in ("drop", "fmt", "default"):
                 for value in values_of(text(result) if result else None):
-                    # on the line of the name, so that there is one place for what the compiler says of it
                     start = body.start_byte + 1
                     add(body, f"{name} returns {value}", [(start, start, f" if crate::mutants::is({{}}) {{{{ return {value}; }}}}")])
             in_function = True
@@ -140,7 +139,6 @@ def candidates(path, source, parser):
                 add(guard, f"guard {text(guard)} is true",
                     [(guard.start_byte, guard.start_byte, "(crate::mutants::is({}) || ("), (guard.end_byte, guard.end_byte, "))")])
         for child in node.children:
-            # operands of a chain with `let` stay as they are where the chain itself would be changed
             visit(child, in_function)
 
     visit(parser.parse(source).root_node, False)
@@ -158,7 +156,7 @@ def sample(tree, only, count, seed):
         name = str(path.relative_to(tree))
         if LEFT_OUT.search(name) or (only and name.split("/")[1].removesuffix(".rs") not in only):
             continue
-        for line, what, edits in candidates(path, path.read_bytes(), parser):
+        for line, what, edits in candidates(path.read_bytes(), parser):
             lines[name, line].append((what, edits))
     rng = random.Random(seed)
     places = sorted(lines)
@@ -352,7 +350,7 @@ def judge(mutant, tests, programs, tree):
             names = [test["name"] for test in batch]
             passed = run(programs[suite], ["--exact", *names], tree, seconds, VOLFS_MUTANT=str(mutant["number"]))
             if passed is not True:
-                return {"outcome": "caught" if passed is False else "caught by time", "by": f"{suite} {names[0]}"}
+                return {"outcome": "caught" if passed is False else "caught by time", "by": suite}
             size *= 4
     return {"outcome": "survived", "tests": len(reaching)}
 
