@@ -163,6 +163,31 @@ def test_a_replaced_source_is_not_mixed(page, tmp_path):
         assert float(read_out(page).rsplit("·", 1)[1]) == float(str(new[tuple(index_of(page))]))
 
 
+def test_a_file_that_was_just_written_goes_on(page, tmp_path):
+    source = tmp_path / "data"
+    source.mkdir()
+    with serving(source) as address:
+        # the server reads it once more soon: a later write could have the same time
+        (source / "a.zgy").write_bytes((DATA / "demo" / "north.zgy").read_bytes())
+        show(page, address, "a.zgy")
+        page.evaluate("for (const samples of volfsStage.store.kept.values()) samples.isOld = true")
+        known = page.evaluate("volfsStage.store.version")
+        place = f"{address}/a.zgy/data/lod0.json"
+        while urllib.request.urlopen(place).headers["Volfs-Version"] == known:
+            page.wait_for_timeout(100)
+        page.locator(CANVAS).nth(0).focus()
+        page.keyboard.press("Home")
+        until(page, f"volfsStage.store.version !== '{known}' && !volfsStage.store.renewal")
+        wait(page)
+        assert page.locator(".banner").is_hidden()
+        # nothing of before is shown
+        assert page.evaluate("volfsStage.store.kept.size > 0 && ![...volfsStage.store.kept.values()].some((samples) => samples.isOld)")
+        old = samples(address, "a.zgy", "data")[1]
+        for box, part in page.evaluate(KEPT):
+            region = tuple(slice(*(int(end) for end in one.split(":"))) for one in box.split(","))
+            assert old[region].ravel().tolist() == part, box
+
+
 def test_a_layer_of_a_replaced_source_is_not_laid_over_an_old_one(page, tmp_path):
     source = tmp_path / "data"
     source.mkdir()

@@ -203,7 +203,8 @@ class LayerPage {
     // another one may have been chosen meanwhile
     if (this.hasEnded || this.overlayName !== name) return undefined;
     // both are of one version
-    if (over?.version && !this.stage.store.isCurrent(over.version)) return undefined;
+    const { store } = this.stage;
+    if (over?.version && !store.isCurrent(over.version)) return store.renewal?.then(() => this.setOverlay(name, opacity));
     if (over && (over instanceof Error || !fitsOver(over, layer, view.axes))) {
       this.note = over instanceof Error ? over.message : `${name} does not have the axes of ${layer.name}.`;
       this.overlaySelect.value = "0";

@@ -49,7 +49,19 @@ export class Layer {
     const versions = new Set();
     const levels = await Promise.all(names.map((name) => getJson(name, (version) => versions.add(version))));
     if (versions.size > 1) throw new Error(CHANGED);
-    return Object.assign(new Layer(dataset, entry, folder, levels), { version: [...versions][0] });
+    return Object.assign(new Layer(dataset, entry, folder, levels), { base, entry, version: [...versions][0] });
+  }
+
+  /** The version of the dataset now; null if dataset or levels are not described as before. */
+  async versionNow(attempts = 3) {
+    let version = null;
+    const dataset = await getJson(`${this.base}dataset.json`, (found) => { version = found; });
+    const now = await Layer.open(dataset, this.entry, this.base).catch((error) => {
+      if (error.message !== CHANGED) throw error;
+    });
+    if (now?.version !== version) return attempts > 0 ? this.versionNow(attempts - 1) : null;
+    const isSame = JSON.stringify([dataset, now.levels]) === JSON.stringify([this.dataset, this.levels]);
+    return isSame ? now.version : null;
   }
 
   constructor(dataset, entry, folder, levels) {

@@ -25,7 +25,7 @@ export class Profile {
     const level = layer.levels[lod];
     const at = index.map((value, n) => Math.min(level.shape[n] - 1, Math.floor((value * level.shape[n]) / layer.shape[n])));
     const box = at.map((value, n) => (n === axis ? ":" : String(value))).join(",");
-    const key = `${lod}/${box}`;
+    const key = `${this.store.version}/${lod}/${box}`;
     if (key === this.key) return undefined;
     this.key = key;
     this.controller?.abort();

@@ -31,16 +31,18 @@ const samplesOf = (bytes, dtype) => SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](by
 
 /**
  * Boxes of samples by address: asked for in an order that may change until they are fetched. Those of all planes share
- * one store. Calls back when samples arrive, when the dataset has another version, and when the server is lost or back.
+ * one store. Calls back when samples arrive, when the dataset has become another one, and when the server is lost or
+ * back. `versionNow` finds the version of the dataset, or null where it is not described as before.
  */
 export class SampleStore {
-  constructor({ arrived, changed, lost }) {
-    Object.assign(this, { arrived, changed, lost });
+  constructor({ arrived, changed, lost, versionNow = async () => null }) {
+    Object.assign(this, { arrived, changed, lost, versionNow });
     this.kept = new Map();
     this.bytes = 0;
     this.flying = new Map();
     this.wanted = [];
     this.version = null;
+    this.renewal = null;
     this.isLost = false;
     this.isStopped = false;
   }
@@ -63,7 +65,7 @@ export class SampleStore {
   }
 
   pump() {
-    while (!this.isLost && !this.isStopped && this.flying.size < IN_FLIGHT && this.wanted.length > 0) {
+    while (!this.isLost && !this.isStopped && !this.renewal && this.flying.size < IN_FLIGHT && this.wanted.length > 0) {
       const item = this.wanted.shift();
       const controller = new AbortController();
       this.flying.set(item.key, { item, controller });
@@ -81,15 +83,38 @@ export class SampleStore {
     return samplesOf(await answer.arrayBuffer(), dtype);
   }
 
-  /** Whether samples, or a description, are of the version of the dataset that is shown. If not, no more are read. */
+  /** Whether samples, or a description, are of the version of the dataset that is shown. If not, no more are read for now. */
   isCurrent(version) {
     if (!version || version === (this.version ??= version)) return true;
-    // a server that has come back numbers its versions anew
-    if (!this.isLost) {
-      this.isStopped = true;
-      this.changed();
-    }
+    if (this.isLost || this.isStopped || this.renewal) return false;
+    const dataset = (text) => text.slice(0, text.lastIndexOf("-"));
+    if (dataset(version) === dataset(this.version)) this.renew();
+    else this.stop();
     return false;
+  }
+
+  /** The dataset has become another one. */
+  stop() {
+    this.isStopped = true;
+    this.changed();
+  }
+
+  /**
+   * The server has read the dataset again, as it does with one that was written a moment before it was opened, or it is
+   * another server. A dataset that is described as before goes on, with samples of the new version alone.
+   */
+  renew() {
+    for (const { controller } of this.flying.values()) controller.abort();
+    this.renewal = this.versionNow().then((version) => {
+      this.renewal = null;
+      if (version === null) return this.stop();
+      this.kept.clear();
+      Object.assign(this, { bytes: 0, version });
+      return this.arrived();
+    }, (error) => {
+      this.renewal = null;
+      return error.name === "TypeError" ? this.wait() : this.stop();
+    });
   }
 
   end(item, samples, error) {
@@ -119,8 +144,7 @@ export class SampleStore {
     const answers = () => fetch(".", { method: "HEAD", cache: "no-store" }).then((answer) => answer.status < 502, () => false);
     do await new Promise((done) => setTimeout(done, RETRY_AFTER)); while (!(await answers()));
     this.isLost = false;
-    // another server numbers its versions anew
-    this.version = null;
+    if (!this.isStopped) this.renew();
     this.lost(false);
   }
 }

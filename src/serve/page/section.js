@@ -45,7 +45,10 @@ export class Section {
     this.element.hidden = points.length < 2;
     if (this.element.hidden) return;
     const boxes = tracesAlong(points).map((trace) => ({ trace, box: this.boxOf(trace) }));
-    const key = boxes.map(({ box }) => box).join(";");
+    const { version } = this.store;
+    if (version !== this.version) this.kept.clear();
+    this.version = version;
+    const key = [version, ...boxes.map(({ box }) => box)].join(";");
     if (key === this.key) {
       if (this.samples && !this.isReading) this.draw();
       return;

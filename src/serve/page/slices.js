@@ -7,8 +7,8 @@ import { placement } from "./layer.js";
 
 /** Samples of a tile along each side. */
 const TILE = 256;
-/** Painted tiles that are kept. */
-const PAINTED = 300;
+/** Painted tiles that are kept, of 256 KiB each, unless more are shown. */
+const PAINTED = 32;
 /** Slices that are fetched ahead of one who goes through them. */
 const AHEAD = 12;
 /** Screen pixels for a sample, below which the next level is shown. */
@@ -24,6 +24,7 @@ export class Slices {
   constructor(layer, store, { row, column, across }, place = () => ({ factor: 1, shift: 0 })) {
     Object.assign(this, { layer, store, row, column, across, place });
     this.painted = new Map();
+    this.drawn = 0;
     this.channel = null;
     this.last = null;
   }
@@ -113,6 +114,7 @@ export class Slices {
   draw({ at, bounds, pixels, style, draw, damaged }) {
     const lod = this.level(pixels);
     const missing = [];
+    this.drawn++;
     const sharp = this.tiles(lod, at, bounds).flatMap((tile) => {
       const samples = this.store.get(tile.key);
       return samples?.error ? this.parts(tile) ?? [tile] : [tile];
@@ -133,6 +135,7 @@ export class Slices {
       this.last = sharp;
     }
     for (const tile of sharp) this.drawTile(tile, style, draw, damaged);
+    for (const [key, { drawn }] of this.painted) if (this.painted.size > PAINTED && drawn !== this.drawn) this.painted.delete(key);
     return { lod, missing, isComplete: missing.length === 0, isStale };
   }
 
@@ -170,7 +173,11 @@ export class Slices {
 
   picture(tile, samples, style) {
     const known = this.painted.get(tile.key);
-    if (known?.number === style.number) return known.canvas;
+    this.painted.delete(tile.key);
+    if (known?.number === style.number && known.version === this.store.version) {
+      this.painted.set(tile.key, { ...known, drawn: this.drawn });
+      return known.canvas;
+    }
     const size = (axis) => tile.box[axis][1] - tile.box[axis][0];
     // the box is in C order: strides in samples
     const strides = tile.box.map((_, axis) => tile.box.slice(axis + 1).reduce((n, [from, to]) => n * (to - from), 1));
@@ -178,9 +185,7 @@ export class Slices {
     const canvas = known?.canvas ?? document.createElement("canvas");
     [canvas.width, canvas.height] = [layout.columns, layout.rows];
     canvas.getContext("2d").putImageData(paint(samples, layout, style), 0, 0);
-    this.painted.delete(tile.key);
-    this.painted.set(tile.key, { canvas, number: style.number });
-    if (this.painted.size > PAINTED) this.painted.delete(this.painted.keys().next().value);
+    this.painted.set(tile.key, { canvas, number: style.number, version: this.store.version, drawn: this.drawn });
     return canvas;
   }
 

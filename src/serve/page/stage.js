@@ -10,11 +10,11 @@ import { Slices } from "./slices.js";
 const HURRY = 400;
 
 export class Stage {
-  /** `events`: arrived (samples), drawn, hover(plane), pick, jump, changed (another version of the source), lost(isLost). */
+  /** `events`: arrived (samples), drawn, hover(plane), pick, jump, changed (the source is another one), lost(isLost). */
   constructor(view, events) {
     this.view = view;
     this.events = events;
-    this.store = new SampleStore({ arrived: () => { events.arrived(); this.redraw(); }, changed: () => events.changed(), lost: (isLost) => { events.lost(isLost); this.redraw(); } });
+    this.store = new SampleStore({ arrived: () => { events.arrived(); this.redraw(); }, changed: () => events.changed(), lost: (isLost) => { events.lost(isLost); this.redraw(); }, versionNow: () => view.layer.versionNow() });
     // samples are of the version that the levels were described in
     this.store.version = view.layer.version;
     this.element = element("div", { className: "planes" });
