@@ -57,8 +57,10 @@ export async function showDataset(main, listed = entriesHere(), attempts = 3) {
       return showDataset(main, null, attempts - 1);
     }
   }
-  // the first dates and numbers in words take long: while samples are on their way
-  main.append(metadata(dataset));
+  // the first dates and numbers in words take long: after the first picture
+  const about = element("section", { className: "metadata" });
+  main.append(about);
+  requestIdleCallback(() => about.append(...metadata(dataset)));
   addEventListener("popstate", () => {
     select.value = String(named());
     showAgain(named(), location.hash.slice(1));
@@ -103,6 +105,8 @@ class LayerPage {
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
     if (this.view.isFitted) this.stage.fit();
+    // samples are asked for before anything is painted
+    this.stage.draw();
   }
 
   /** A layer of one axis: a curve. */

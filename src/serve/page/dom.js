@@ -54,6 +54,8 @@ export function bytes(count) {
 export const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(9))));
 /** A number for where there is little room. */
 export const short = (value) => String(Number(value.toPrecision(5)));
+/** Samples are painted by the processor: a canvas of the graphics card waits for another process at each turn. */
+export const context2d = (canvas) => canvas.getContext("2d", { willReadFrequently: true });
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /** The greatest number of 1, 2 or 5 times a power of ten that is not greater; for ticks and scale bars. */

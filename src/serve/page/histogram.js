@@ -1,11 +1,11 @@
 // The histogram of what is seen, with the colours: the ends of the range are dragged, or typed as numbers.
 
 import { LABELS, MISSING_COLOUR, gradient } from "./colours.js";
-import { button, element, number, short } from "./dom.js";
+import { button, context2d, element, number, short } from "./dom.js";
 
 const BINS = 96;
 /** The most samples that are looked at. */
-const MOST = 200_000;
+const MOST = 50_000;
 /** Shares of the samples below and above the usual range. */
 const CLIPPED = 0.01;
 
@@ -122,7 +122,7 @@ export class Histogram {
     const { canvas, values, range } = this;
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
     [canvas.width, canvas.height] = [width * ratio, height * ratio];
-    const context = canvas.getContext("2d");
+    const context = context2d(canvas);
     context.scale(ratio, ratio);
     const [first, last] = this.span();
     const x = (value) => ((value - first) / (last - first)) * width;

@@ -12,7 +12,7 @@ export function viewerLink(layer) {
     href: `${viewer}#!${encodeURIComponent(JSON.stringify(state))}` })];
 }
 
-/** What is known of a dataset, as a list of names and values. */
+/** What is known of a dataset, as elements: a list of names and values, and all of it. */
 export function metadata(dataset) {
   const table = element("dl");
   const add = (name, value) => {
@@ -32,5 +32,5 @@ export function metadata(dataset) {
   const raw = element("pre", { tabIndex: 0 });
   const all = element("details", {}, element("summary", { textContent: "dataset.json" }), raw);
   all.addEventListener("toggle", () => { if (all.open) raw.textContent = JSON.stringify(dataset, null, 2); });
-  return element("section", { className: "metadata" }, element("h2", { textContent: "Metadata" }), table, all);
+  return [element("h2", { textContent: "Metadata" }), table, all];
 }

@@ -1,6 +1,6 @@
 // One plane: its canvas with ticks, the field and slider of its slice, and what the pointer does.
 
-import { button, clamp, element, number } from "./dom.js";
+import { button, clamp, context2d, element, number } from "./dom.js";
 import { abbreviated } from "./layer.js";
 import { SectionLine, holdsLine } from "./line.js";
 import { showBar, showTicks } from "./ticks.js";
@@ -56,8 +56,16 @@ export class Plane {
     this.events.arranged();
   }
 
+  /** Width and height on the screen. They are asked for once: each drawing changes texts, and then the answer takes long. */
   get size() {
-    return [this.canvas.clientWidth, this.canvas.clientHeight];
+    // it has none before it is in the document
+    if (!this.knownSize?.[0]) this.knownSize = [this.canvas.clientWidth, this.canvas.clientHeight];
+    return this.knownSize;
+  }
+
+  /** The size may have changed. */
+  resized() {
+    this.knownSize = null;
   }
 
   /** Whether the plane is turned so that north is up. */
@@ -115,7 +123,7 @@ export class Plane {
     if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
     const state = { missing: [], quick: [], ahead: [], isComplete: true, isStale: false, lod: 0 };
     if (width < 10 || height < 10) return state;
-    const context = canvas.getContext("2d");
+    const context = context2d(canvas);
     const bounds = this.bounds();
     this.reasons = [];
     context.setTransform(1, 0, 0, 1, 0, 0);
@@ -298,7 +306,10 @@ export class Plane {
       else this.scroll(amount, event.shiftKey ? 10 : 1);
     }, { passive: false });
     canvas.addEventListener("dblclick", () => this.toggleMaximized());
-    new ResizeObserver(() => this.events.resized()).observe(canvas);
+    new ResizeObserver(() => {
+      this.resized();
+      this.events.resized();
+    }).observe(canvas);
   }
 
   /** Goes to other slices: one for each notch of a wheel, and for each 40 pixels of a touchpad. */

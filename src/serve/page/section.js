@@ -1,7 +1,7 @@
 // A vertical section along a line that is drawn on a time slice.
 
 import { paint } from "./colours.js";
-import { element, number, svg } from "./dom.js";
+import { context2d, element, number, svg } from "./dom.js";
 
 /** The most traces of a section: where the line is longer, some are left out. */
 const MOST = 800;
@@ -110,7 +110,7 @@ export class Section {
     const { view, traces, depth, canvas } = this;
     [canvas.width, canvas.height] = [traces.length, depth];
     canvas.setAttribute("aria-label", `Section of ${traces.length} traces`);
-    const context = canvas.getContext("2d");
+    const context = context2d(canvas);
     context.putImageData(paint(this.samples, { rows: depth, columns: traces.length, rowStep: 1, columnStep: depth }, view.style()), 0, 0);
     // traces that cannot be read are blank
     this.lost.forEach((isLost, n) => { if (isLost) context.clearRect(n, 0, 1, depth); });

@@ -2,7 +2,7 @@
 // there yet.
 
 import { paint } from "./colours.js";
-import { clamp } from "./dom.js";
+import { clamp, context2d } from "./dom.js";
 import { placement } from "./layer.js";
 
 /** Samples of a tile along each side. */
@@ -135,8 +135,18 @@ export class Slices {
       this.last = sharp;
     }
     for (const tile of sharp) this.drawTile(tile, style, draw, damaged);
-    for (const [key, { drawn }] of this.painted) if (this.painted.size > PAINTED && drawn !== this.drawn) this.painted.delete(key);
+    this.dropPainted();
     return { lod, missing, isComplete: missing.length === 0, isStale };
+  }
+
+  dropPainted() {
+    for (const [key, { canvas, drawn }] of this.painted) {
+      if (this.painted.size <= PAINTED) return;
+      if (drawn === this.drawn) continue;
+      this.painted.delete(key);
+      // the memory is free at once, and not when the collector comes
+      canvas.width = canvas.height = 0;
+    }
   }
 
   /** What to fetch at first where a slice takes long: a level that has an eighth of the samples or fewer. */
@@ -184,7 +194,7 @@ export class Slices {
     const layout = { rows: size(this.row), columns: size(this.column), rowStep: strides[this.row], columnStep: strides[this.column] };
     const canvas = known?.canvas ?? document.createElement("canvas");
     [canvas.width, canvas.height] = [layout.columns, layout.rows];
-    canvas.getContext("2d").putImageData(paint(samples, layout, style), 0, 0);
+    context2d(canvas).putImageData(paint(samples, layout, style), 0, 0);
     this.painted.set(tile.key, { canvas, number: style.number, version: this.store.version, drawn: this.drawn });
     return canvas;
   }

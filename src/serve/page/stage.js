@@ -48,6 +48,7 @@ export class Stage {
     this.planes.forEach((plane, n) => { plane.element.hidden = maximized !== null && maximized !== n; });
     this.corner.hidden = maximized !== null;
     if (maximized !== null) this.active = maximized;
+    this.planes.forEach((plane) => plane.resized());
     if (this.view.isFitted) this.fit();
     this.redraw();
   }

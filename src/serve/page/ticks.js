@@ -16,19 +16,25 @@ export function showTicks(plane) {
     const axis = plane[which];
     const marks = [];
     if (!plane.isTurned) {
-      const step = plane.layer.axes[axis].step || 1;
+      const { layer } = plane;
+      const { first, step: known } = layer.axes[axis];
+      const step = known || 1;
+      // there is nothing between lines
+      const unit = [layer.inline, layer.crossline].includes(axis) ? Math.abs(step) : 1;
+      const origin = first === null ? 0 : first % unit;
       const room = which === "column" ? width : height;
       const ends = which === "column" ? [plane.positionAt(0, 0)[0], plane.positionAt(width, 0)[0]] : [plane.positionAt(0, 0)[1], plane.positionAt(0, height)[1]];
-      const [low, high] = ends.map((end) => plane.layer.annotate(axis, clamp(end, 0, plane.layer.shape[axis] - 1))).sort((p, q) => p - q);
-      let between = round((TICKS[which] * Math.abs(step)) / plane.view.pixels(axis));
-      if (between * plane.view.pixels(axis) / Math.abs(step) < TICKS[which]) between = round(between * 2.5);
+      const [low, high] = ends.map((end) => layer.annotate(axis, clamp(end, 0, layer.shape[axis] - 1))).sort((p, q) => p - q);
+      let between = unit * round((TICKS[which] * Math.abs(step)) / plane.view.pixels(axis) / unit);
+      if (between * plane.view.pixels(axis) / Math.abs(step) < TICKS[which]) between = unit * round((between * 2.5) / unit);
       // positions between samples are none
-      between = Math.max(between, plane.layer.axes[axis].first === null ? 1 : Math.abs(step));
-      for (let n = Math.ceil(low / between - 1e-9); n * between <= high + 1e-9 && marks.length < 60; n++) {
-        const index = plane.layer.indexOf(axis, n * between);
+      between = Math.max(between, first === null ? 1 : Math.abs(step));
+      for (let n = Math.ceil((low - origin) / between - 1e-9); origin + n * between <= high + 1e-9 && marks.length < 60; n++) {
+        const value = origin + n * between;
+        const index = layer.indexOf(axis, value);
         const [x, y] = plane.pointAt(which === "column" ? index : 0, which === "row" ? index : 0);
         const at = which === "column" ? x : y;
-        if (at >= -1 && at <= room + 1) marks.push([at, number(Number((n * between).toPrecision(12)))]);
+        if (at >= -1 && at <= room + 1) marks.push([at, number(Number(value.toPrecision(12)))]);
       }
     }
     fill(plane, which, marks);
