@@ -1,12 +1,13 @@
 """Measures the page of `volfs serve` in headless Chromium: `scripts/bench page`.
 
 Prints a Markdown table: the first picture, scrubbing through slices that are in the cache and through others, frames while
-panning a plane of 20,000 x 20,000, and the memory of page and server, with --minutes also after so long a time of scrubbing.
+panning a plane of 20,000 x 20,000, and the memory of page and server after --minutes of scrubbing.
 Each volume is served by a process of its own. With the Python package neuroglancer, the first picture of Neuroglancer and cold
 scrubbing beside it, from the OME-Zarr view of another such server.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import figures
@@ -165,10 +167,57 @@ def neuroglancer_page(browser, address, layer):
     return last - start, page
 
 
-def page_memory(browser):
-    """MiB of anonymous memory of the processes that run pages: samples lie beside the memory of scripts."""
-    processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    return sum(anonymous(process["id"]) for process in processes if process["type"] == "renderer")
+class PlainPage:
+    """A page in a Chromium of its own, whose network nobody watches: Playwright has the browser keep 200 MiB of responses."""
+
+    def __init__(self, chromium, options, address):
+        from websockets.sync.client import connect
+
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        place = ["--headless=new", "--remote-debugging-port=0", f"--user-data-dir={self.profile.name}"]
+        place += ["--window-size=1280,860", "--enable-precise-memory-info"]
+        self.browser = subprocess.Popen([chromium, *options, *place, address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        port = Path(self.profile.name) / "DevToolsActivePort"
+        while not port.exists() or len(port.read_text().split()) < 2:
+            time.sleep(0.05)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.read_text().split()[0]}/json/list") as answer:
+            target = next(one for one in json.load(answer) if one["type"] == "page")
+        self.stack = contextlib.ExitStack()
+        self.socket = self.stack.enter_context(connect(target["webSocketDebuggerUrl"], max_size=None))
+
+    def evaluate(self, script):
+        """The value of an expression, or of its promise."""
+        params = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        self.socket.send(json.dumps({"id": 1, "method": "Runtime.evaluate", "params": params}))
+        while True:
+            answer = json.loads(self.socket.recv())
+            if answer.get("id") == 1:
+                return answer["result"]["result"].get("value")
+
+    def wait_for_timeout(self, milliseconds):
+        time.sleep(milliseconds / 1000)
+
+    def memory(self):
+        """MiB of anonymous memory of the page's process, the largest of its kind: samples lie beside the memory of scripts."""
+        profile = self.profile.name.encode()
+        found = [0.0]
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (process / "cmdline").read_bytes()
+                if b"--type=renderer" in command and profile in command:
+                    found.append(anonymous(process.name))
+            except OSError:
+                continue
+        return max(found)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+        self.browser.terminate()
+        self.browser.wait()
+        self.profile.cleanup()
 
 
 def vast_layer(folder):
@@ -187,7 +236,7 @@ def vast_layer(folder):
     return folder
 
 
-def measure(volfs, volume, browser, minutes):
+def measure(volfs, volume, browser, chromium, options, minutes):
     """Yields what is measured on one volume: name, text, and figures."""
     with Server(volfs, volume.parent, "--allow-origin", "*") as server:
         at = f"{server.address}{volume.name}/"
@@ -204,11 +253,14 @@ def measure(volfs, volume, browser, minutes):
             rate = found["frames"] / found["seconds"]
             yield name, (f"{rate:.0f} slices/s, {found['sharp']} of {found['frames']} sharp, {found['blank']} of {found['looked']} blank, "
                          f"longest frame {found['longest']:.0f} ms"), found
-        yield from memory(browser, page, server, "memory")
-        if minutes:
-            found = page.evaluate(LONG_SCRUB, minutes * 60)
-            yield from memory(browser, page, server, f"memory after {minutes:g} minutes of scrubbing, {found} steps")
         page.close()
+    with Server(volfs, volume.parent) as server, PlainPage(chromium, options, f"{server.address}{volume.name}/") as page:
+        until(page, "window.volfsStage?.isComplete")
+        found = page.evaluate(f"({LONG_SCRUB})({minutes * 60})")
+        scripts = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
+        about = {"scripts_mib": scripts, "page_mib": page.memory(), "server_mib": server.resident(), "steps": found}
+        yield (f"memory after {minutes:g} minutes of scrubbing, {found} steps",
+               f"page {about['page_mib']:.0f} MiB ({scripts:.0f} of scripts), server {about['server_mib']:.0f} MiB anonymous", about)
     if not zarr:
         return
     with Server(volfs, volume.parent, "--allow-origin", "*") as server:
@@ -224,17 +276,10 @@ def measure(volfs, volume, browser, minutes):
         page.close()
 
 
-def memory(browser, page, server, name):
-    """Yields a row: the memory of the page and of the server."""
-    scripts = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
-    found = {"scripts_mib": scripts, "page_mib": page_memory(browser), "server_mib": server.resident()}
-    yield name, f"page {found['page_mib']:.0f} MiB ({scripts:.0f} of scripts), server {found['server_mib']:.0f} MiB anonymous", found
-
-
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench page", description=__doc__.splitlines()[0])
     parser.add_argument("--volfs", required=True, help="the program")
-    parser.add_argument("--minutes", type=float, default=0, help="scrub for so long, and measure the memory then")
+    parser.add_argument("--minutes", type=float, default=0.25, help="scrub for so long before memory is measured (0.25)")
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
     parser.add_argument("volumes", nargs="*", type=Path, help="files or folders of volumes")
     args = parser.parse_args()
@@ -242,17 +287,17 @@ def main():
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     print(f"Load {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors, which server and browser share.\n")
     print("| volume | measured | |\n|---|---|---|")
-    graphics = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+    options = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 
     def note(volume, name, text, found):
         print(f"| {volume} | {name} | {text} |", flush=True)
         rows.append({"volume": volume, "what": name} | found)
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *graphics])
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
         about = {"load": os.getloadavg()[0], "browser": f"Chromium {browser.version}", "beside": figures.version_of("neuroglancer")}
         for volume in args.volumes:
-            for row in measure(args.volfs, volume.resolve(), browser, args.minutes):
+            for row in measure(args.volfs, volume.resolve(), browser, chromium, options, args.minutes):
                 note(volume.name, *row)
         with tempfile.TemporaryDirectory() as folder, Server(args.volfs, vast_layer(Path(folder))) as server:
             _, page = first_picture(browser, f"{server.address}vast/")

@@ -149,6 +149,22 @@ def check_wiggles(page, gather, zero):
     assert (alone & steady).sum() > 10 and (beside[alone & steady] > 150).mean() > 0.85
 
 
+def test_ticks_lie_on_lines(page, server):
+    show(page, server, "vds/components.vds")
+    axes = page.evaluate("volfsStage.view.layer.axes")
+    seen = 0
+    for n, which in ((0, "column"), (0, "row"), (1, "column"), (1, "row"), (2, "column"), (2, "row")):
+        axis = axes[page.evaluate(f"volfsStage.planes[{n}].{which}")]
+        if axis["name"].lower() not in ("inline", "crossline"):
+            continue
+        assert axis["step"] > 1
+        side = page.locator(".ticks.across" if which == "column" else ".ticks.down").nth(n)
+        lines = [(float(tick.inner_text()) - axis["first"]) / axis["step"] for tick in side.locator("span").all()]
+        assert all(line == int(line) and 0 <= line < axis["count"] for line in lines)
+        seen += len(lines)
+    assert seen >= 6
+
+
 def test_gathers_are_wiggles_along_offsets(page, server):
     show(page, server, "vds/four.vds")
     page.get_by_role("button", name="Gathers").click()
