@@ -125,7 +125,7 @@ def zgy(folder):
 
 
 def hdf5(folder):
-    for _, data in files("hdf5", r"\.(h5|nc|ims)$"):
+    for _, data in [*files("hdf5", r"\.(h5|nc|ims)$"), *files("netcdf3", r"(classic|cdf5)\.nc$")]:
         put(folder, "hdf5_open", data)
 
 

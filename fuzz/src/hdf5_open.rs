@@ -1,8 +1,9 @@
-//! Opens arbitrary bytes as an HDF5 file, makes its files and reads some of its bricks.
+//! Opens arbitrary bytes as an HDF5 or netCDF-3 file, makes its files and reads some of its bricks.
 
 use std::sync::Arc;
 
 use crate::format::hdf5::Hdf5;
+use crate::format::netcdf3::NetCdf3;
 use crate::format::{Format, OpenWith};
 use crate::source::IndexCache;
 
@@ -15,7 +16,8 @@ use super::{bounded, views};
 pub fn run(file: &[u8]) -> u64 {
     let source = Arc::new(MemoryFolder::of_one_file(file.to_vec()));
     let opened = bounded::opening(file.len(), || {
-        let dataset = Hdf5.open(source, &OpenWith::new(IndexCache::new(1 << 20))).ok()?;
+        let format: &dyn Format = if file.starts_with(b"CDF") { &NetCdf3 } else { &Hdf5 };
+        let dataset = format.open(source, &OpenWith::new(IndexCache::new(1 << 20))).ok()?;
         Some(views::make_all(dataset, "hdf5"))
     });
     let opened = opened.map(|dataset| views::read_computed(dataset, "hdf5"));

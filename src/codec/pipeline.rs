@@ -190,7 +190,7 @@ impl From<OutOfMemory> for DecodeError {
 }
 
 /// Reverses the bytes of each word of `size` bytes.
-fn swap(bytes: &mut [u8], size: usize) {
+pub(crate) fn swap(bytes: &mut [u8], size: usize) {
     fn each<const N: usize>(bytes: &mut [u8]) {
         bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|word| word.reverse());
     }

@@ -8,6 +8,7 @@ mod chunked;
 mod extents;
 pub(crate) mod hdf5;
 pub(crate) mod n5;
+pub(crate) mod netcdf3;
 pub(crate) mod precomputed;
 mod reoriented;
 mod segy;
@@ -65,7 +66,16 @@ impl Registry {
 
 /// Returns the formats of this version.
 pub(crate) const fn registry() -> Registry {
-    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds, &zarr::Zarr, &n5::N5, &precomputed::Precomputed, &hdf5::Hdf5])
+    Registry(&[
+        &zgy::Zgy,
+        &wkw::Wkw,
+        &vds::Vds,
+        &zarr::Zarr,
+        &n5::N5,
+        &precomputed::Precomputed,
+        &hdf5::Hdf5,
+        &netcdf3::NetCdf3,
+    ])
 }
 
 /// Why a dataset, or a part of one, cannot be read.

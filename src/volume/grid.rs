@@ -148,6 +148,24 @@ impl AxisPermutation {
     }
 }
 
+/// Samples of a slab at most: a megabyte of the larger types.
+const SLAB: u64 = 1 << 17;
+
+/// Returns the shape of the bricks of an array that is stored in one piece, each of which is a piece again.
+pub(crate) fn slab(shape: &Dims) -> Dims {
+    let mut brick = Dims::from_fn(shape.len(), |axis| shape[axis].max(1));
+    let mut samples = shape.product().unwrap_or(u64::MAX);
+    for (axis, extent) in brick.iter_mut().enumerate() {
+        if samples <= SLAB {
+            break;
+        }
+        samples = shape.get(axis + 1..).map_or(1, |inner| inner.iter().product::<u64>());
+        *extent = (SLAB / samples.max(1)).clamp(1, *extent);
+        samples = samples.saturating_mul(*extent);
+    }
+    brick
+}
+
 #[cfg(test)]
 mod grid_tests {
     use proptest::prelude::*;
@@ -207,5 +225,16 @@ mod axis_permutation_tests {
             4,
             "an axis beyond the last one is harmless"
         );
+    }
+
+    #[test]
+    fn slabs_are_pieces_of_about_a_megabyte() {
+        let of = |shape: &[u64]| slab(&Dims::from_slice(shape).unwrap()).to_vec();
+        assert_eq!(of(&[10, 10]), [10, 10]);
+        assert_eq!(of(&[1000, 512, 512]), [1, 256, 512]);
+        assert_eq!(of(&[1000, 100, 100]), [13, 100, 100]);
+        assert_eq!(of(&[5, 1 << 40]), [1, 1 << 17]);
+        assert_eq!(of(&[1 << 40]), [1 << 17]);
+        assert_eq!(of(&[3, 1 << 17, 1]), [1, 1 << 17, 1]);
     }
 }

@@ -15,6 +15,6 @@ pub(crate) use brick::{Brick, BrickSet, Coded, Element, ObjectName, Plain, Store
 pub(crate) use dims::{Dims, Layout, MAX_AXES, Region};
 pub use dtype::Dtype;
 pub(crate) use dtype::{OfNumbers, half, half_bits, parts_of_complex64, parts_of_complex128};
-pub(crate) use grid::{AxisPermutation, BrickGrid};
+pub(crate) use grid::{AxisPermutation, BrickGrid, slab};
 pub(crate) use survey::{Affine, Corner, DatasetInfo, Geometry, Histogram, Statistics};
 pub(crate) use unit::{Unit, conversion};

@@ -10,6 +10,7 @@ mod fuzzing;
 mod hdf5_oracle;
 mod layer_folders;
 mod mutations;
+mod netcdf3_oracle;
 mod precomputed_oracle;
 mod slice_access;
 mod structure;

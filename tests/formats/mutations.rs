@@ -10,6 +10,7 @@ use std::fs;
 use super::mutations;
 use crate::format::hdf5::Hdf5;
 use crate::format::n5::N5;
+use crate::format::netcdf3::NetCdf3;
 use crate::format::precomputed::Precomputed;
 use crate::format::wkw::Wkw;
 use crate::format::zarr::Zarr;
@@ -415,6 +416,20 @@ fn hdf5_files() {
         check_mutations(name, opens, 200, |noise| {
             let mut bad = file.clone();
             mutate_file(noise, &mut bad, &starts);
+            read_all(bad)
+        });
+    }
+}
+
+#[test]
+fn netcdf3_files() {
+    for (name, opens) in [("classic.nc", true), ("cdf5.nc", false)] {
+        let file = fs::read(test_data("netcdf3").join(name)).unwrap();
+        let read_all = |file| read(open_file(&NetCdf3, file), Kept::InOneFile, 1);
+        read_all(file.clone()).expect("it opens as it is");
+        check_mutations(name, opens, 500, |noise| {
+            let mut bad = file.clone();
+            mutate_file(noise, &mut bad, &(0..2500).step_by(4).collect::<Vec<_>>());
             read_all(bad)
         });
     }

@@ -36,24 +36,6 @@ pub(super) struct Hdf5Array {
     pub whole_edges: bool,
 }
 
-/// Samples of a slab at most: a megabyte of the larger types.
-const SLAB: u64 = 1 << 17;
-
-/// Returns the shape of the bricks of an array that is stored in one piece, each of which is a piece again.
-pub(super) fn slab(shape: &Dims) -> Dims {
-    let mut brick = Dims::from_fn(shape.len(), |axis| shape[axis].max(1));
-    let mut samples = shape.product().unwrap_or(u64::MAX);
-    for (axis, extent) in brick.iter_mut().enumerate() {
-        if samples <= SLAB {
-            break;
-        }
-        samples = shape.get(axis + 1..).map_or(1, |inner| inner.iter().product::<u64>());
-        *extent = (SLAB / samples.max(1)).clamp(1, *extent);
-        samples = samples.saturating_mul(*extent);
-    }
-    brick
-}
-
 impl Hdf5Array {
     fn decoded(&self) -> u64 {
         self.info.brick_shape.product().unwrap_or(u64::MAX).saturating_mul(self.info.dtype.size() as u64)
@@ -227,21 +209,5 @@ impl Array for Hdf5Array {
         let counts = if is_written { (total, 0) } else { (0, total) };
         let counts = BrickCounts { total, stored: counts.0, missing: counts.1, ..BrickCounts::default() };
         Ok(Some(Census { counts, codec: self.info.codec.unwrap_or("raw"), native: NativeJson::new() }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slabs_are_pieces_of_about_a_megabyte() {
-        let of = |shape: &[u64]| slab(&Dims::from_slice(shape).unwrap()).to_vec();
-        assert_eq!(of(&[10, 10]), [10, 10]);
-        assert_eq!(of(&[1000, 512, 512]), [1, 256, 512]);
-        assert_eq!(of(&[1000, 100, 100]), [13, 100, 100]);
-        assert_eq!(of(&[5, 1 << 40]), [1, 1 << 17]);
-        assert_eq!(of(&[1 << 40]), [1 << 17]);
-        assert_eq!(of(&[3, 1 << 17, 1]), [1, 1 << 17, 1]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use super::array::{Hdf5Array, Storage, slab};
+use super::array::{Hdf5Array, Storage};
 use super::chunks::Chunks;
 use super::data_type::DataType;
 use super::file::File;
@@ -14,7 +14,7 @@ use super::message::{self, IndexKind, Layout};
 use crate::format::chunked::Hidden;
 use crate::format::{FormatError, native};
 use crate::source::{Blocking, SourceError};
-use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES};
+use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES, slab};
 
 /// Returns what a header describes, or why it is not shown. Fails if the system has failed.
 pub(super) fn open(
