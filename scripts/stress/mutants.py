@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """How many wrong lines would the tests notice? Changes the source in many small ways, and runs the tests for each.
 
-    scripts/stress/mutants.py WORK [--seed N] [--count N] [--only FOLDER[,FOLDER]] [--minutes N] [--report]
+    scripts/stress/mutants.py WORK [--seed N] [--count N] [--only FOLDER[,FOLDER]] [--more FOLDER[,FOLDER]] [--minutes N] [--report]
 
 A mutant is one change: another operator, a function that returns at once, a call that is left out. Which ones are tried
 is a random sample of all of them. All mutants of a sample are compiled into one program, which does what the variable
 VOLFS_MUTANT says, so that a mutant costs the tests that reach it and no build. Which tests reach it is found first, by
 running each test alone. What is found is kept in WORK: the same command goes on where it was stopped, and --report
-prints what is known. Mutants run in a namespace where only WORK and what is temporary can be written to.
+prints what is known. Lines of the folders of --more are three times as likely. Mutants that change nothing that a
+test could see are in mutants_accepted.txt, each with the reason: they are not tried again, and not counted. Mutants run
+in a namespace where only WORK and what is temporary can be written to.
 
 Needs root, and `pip install tree-sitter tree-sitter-rust`.
 """
@@ -145,24 +147,40 @@ def candidates(source, parser):
     return found
 
 
-def sample(tree, only, count, seed):
+def accepted():
+    """Returns the files and mutants of mutants_accepted.txt: a file, below it what is changed, below that the reason."""
+    found, file, what = set(), None, None
+    for line in (Path(__file__).parent / "mutants_accepted.txt").read_text().splitlines():
+        if line.startswith(" " * 4) and not line.startswith(" " * 8):
+            what = line.strip()
+        elif line.startswith(" " * 8):
+            found.add((file, what))
+        elif not line.startswith("#"):
+            file = line
+    return found
+
+
+def sample(tree, only, more, count, seed):
     """Returns mutants of the files of a checkout, one a line at most, at random."""
     import tree_sitter
     import tree_sitter_rust
 
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_rust.language()))
-    lines = collections.defaultdict(list)
+    folder = lambda name: name.split("/")[1].removesuffix(".rs")
+    lines, left_out = collections.defaultdict(list), accepted()
     for path in sorted((tree / "src").rglob("*.rs")):
         name = str(path.relative_to(tree))
-        if LEFT_OUT.search(name) or (only and name.split("/")[1].removesuffix(".rs") not in only):
+        if LEFT_OUT.search(name) or (only and folder(name) not in only):
             continue
         for line, what, edits in candidates(path.read_bytes(), parser):
-            lines[name, line].append((what, edits))
+            if (name, what) not in left_out:
+                lines[name, line].append((what, edits))
     rng = random.Random(seed)
     places = sorted(lines)
     total = sum(map(len, lines.values()))
     # a line with many mutants is as likely as one with one: lines are what is asked about
-    chosen = sorted(rng.sample(places, min(count, len(places))))
+    chance = {place: rng.random() ** (1 / (3 if folder(place[0]) in more else 1)) for place in places}
+    chosen = sorted(sorted(places, key=chance.get)[-count:])
     mutants = []
     for number, place in enumerate(chosen):
         what, edits = rng.choice(lines[place])
@@ -303,8 +321,8 @@ def clean_up():
             break
 
 
-def reach(work, tree, programs):
-    """Runs each test alone. Returns, for each, its seconds and the mutants that it reaches."""
+def reach(work, tree, programs, end):
+    """Runs each test alone. Returns, for each, its seconds and the mutants that it reaches; None where the time is over."""
     known = work / "tests.jsonl"
     tests = {}
     if known.exists():
@@ -318,6 +336,8 @@ def reach(work, tree, programs):
             for name in names:
                 if (suite, name) in tests:
                     continue
+                if time.monotonic() > end:
+                    return None
                 reached = work / "tmp" / "reached"
                 reached.unlink(missing_ok=True)
                 start = time.monotonic()
@@ -357,6 +377,9 @@ def judge(mutant, tests, programs, tree):
 
 def report(results):
     """Prints the share of caught mutants by folder, and those that were not."""
+    known = accepted()
+    left_out = sum((result["file"], result["what"]) in known for result in results)
+    results = [result for result in results if (result["file"], result["what"]) not in known]
     folders = collections.defaultdict(collections.Counter)
     for result in results:
         folders[result["file"].split("/")[1].removesuffix(".rs")][result["outcome"].split()[0]] += 1
@@ -366,7 +389,7 @@ def report(results):
         tried = sum(counts.values())
         print(f"{folder:12} {counts['caught']:4} of {tried:4} caught ({counts['caught'] / tried:.1%})")
     tried = sum(total.values())
-    print(f"{'all':12} {total['caught']:4} of {tried:4} caught ({total['caught'] / max(tried, 1):.1%})\n")
+    print(f"{'all':12} {total['caught']:4} of {tried:4} caught ({total['caught'] / max(tried, 1):.1%}), {left_out} accepted\n")
     for result in results:
         if not result["outcome"].startswith("caught"):
             print(f"{result['file']}:{result['line']}: {result['what']} ({result['outcome']})")
@@ -376,6 +399,7 @@ def isolate(arguments):
     """Runs this script again where only the folder WORK and what is temporary can be written to."""
     # this script, too, may lie where it is not seen any more
     script = shutil.copy2(__file__, arguments.work / "mutants.py")
+    shutil.copy2(Path(__file__).with_name("mutants_accepted.txt"), arguments.work)
     setup = """
         mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro / && mount --bind "$1/tmp" /tmp &&
         mount -t tmpfs tmpfs /run && shift && exec "$@"
@@ -390,6 +414,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--only", type=lambda names: names.split(","))
+    parser.add_argument("--more", type=lambda names: names.split(","), default=[])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
@@ -408,13 +433,15 @@ def main():
         for name in files.split("\0")[:-1]:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
-        mutants, programs = build(tree, sample(tree, arguments.only, arguments.count, arguments.seed))
+        mutants, programs = build(tree, sample(tree, arguments.only, arguments.more, arguments.count, arguments.seed))
         built.write_text(json.dumps({"mutants": mutants, "programs": programs}))
     if "VOLFS_MUTANTS_ISOLATED" not in os.environ:
         isolate(arguments)
     state = json.loads(built.read_text())
     end = time.monotonic() + arguments.minutes * 60
-    tests = reach(work, tree, state["programs"])
+    tests = reach(work, tree, state["programs"], end)
+    if tests is None:
+        return print("stopped: the time is over")
     known = {result["number"] for result in read()}
     with results.open("a") as out:
         for mutant in state["mutants"]:
