@@ -7,6 +7,7 @@
 expected.json has for each array: its file, its path, shape and NumPy type as volfs shows them, and the CRC-32 of its samples in C
 order, little-endian. The samples are the same each time.
 """
+import ctypes
 import json
 import shutil
 import zlib
@@ -179,6 +180,20 @@ def filters(name):
     expect_all(name, ["zfp"])
 
 
+def edges(name):
+    """Chunks that are not filtered where they reach beyond the array: h5py does not wrap the call."""
+    library, = (Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*")
+
+    def change(properties):
+        properties.set_deflate(6)
+        assert ctypes.CDLL(str(library)).H5Pset_chunk_opts(ctypes.c_int64(properties.id), ctypes.c_uint(2)) == 0
+
+    with h5py.File(ROOT / name, "w", libver="latest") as file:
+        low(file, "edges", h5t.STD_I32LE, (7, 9), (3, 4), samples((7, 9), "<i4"), change)
+        low(file, "one axis", h5t.STD_I32LE, (6, 9), (3, 4), samples((6, 9), "<i4"), change)
+    expect_all(name)
+
+
 def links(name, libver):
     with h5py.File(ROOT / name, "w", libver=libver, userblock_size=1024, track_order=libver == "latest") as file:
         values = samples((4, 5), "<i2")
@@ -253,6 +268,7 @@ def main():
     layouts("layouts-latest.h5", "latest")
     types("types.h5")
     filters("filters.h5")
+    edges("edges.h5")
     links("links-earliest.h5", "earliest")
     links("links-latest.h5", "latest")
     netcdf("rain.nc")

@@ -141,7 +141,6 @@ impl BrickCache {
     ) -> (DecodeResult, bool) {
         let mut state = self.state.lock();
         if let Some(brick) = state.get(&key) {
-            drop(state);
             return (Ok(brick), true);
         }
         if let Some(in_flight) = state.in_flight.get(&key).cloned() {

@@ -411,6 +411,14 @@ mod tests {
     }
 
     #[test]
+    fn each_path_is_offered_once_in_order() {
+        // two mounts at one place
+        let paths = |words: &[&str]| sorted(words.iter().map(|word| (*word).to_owned()).collect(), FOLDERS);
+        assert_eq!(paths(&["b", "a", "b"]), ("paths", vec![candidate("a", None), candidate("b", None)]));
+        assert_eq!(paths(&[]), FOLDERS);
+    }
+
+    #[test]
     fn the_scripts_ask_this_command() {
         for (shell, name) in [(Shell::Bash, "bash"), (Shell::Zsh, "zsh"), (Shell::Fish, "fish")] {
             assert!(script(shell).contains(&format!("complete {name} -- ")));

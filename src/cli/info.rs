@@ -341,6 +341,7 @@ mod tests {
             "  0, 0       100          7  500000.125\n",
             "  vertical         two-way time in ms (1 is 0.001 in SI units)\n",
             "  coordinate system ED50\n",
+            "Statistics\n  samples          4\n  range            -1 to 5\n",
             "  mean             2\n",
             "  deviation        1.414214\n",
             "4 samples, 75 % of them",

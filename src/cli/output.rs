@@ -40,10 +40,15 @@ static LACKS_MESSAGES: AtomicBool = AtomicBool::new(false);
 /// prints itself.
 pub(super) fn send(kind: u8, text: &[u8]) -> Option<bool> {
     let printer = PRINTER.get()?;
-    let mut is_sent = !LACKS_MESSAGES.load(Ordering::Relaxed);
-    is_sent = is_sent && text.chunks(PIECE).all(|piece| printer.send_waiting(&[&[kind], piece].concat()));
-    LACKS_MESSAGES.fetch_or(!is_sent, Ordering::Relaxed);
-    Some(is_sent)
+    Some(send_all(&LACKS_MESSAGES, kind, text, |message| printer.send_waiting(message)))
+}
+
+/// Sends a message in pieces, unless an earlier one is lacking.
+fn send_all(lacks: &AtomicBool, kind: u8, text: &[u8], send: impl Fn(&[u8]) -> bool) -> bool {
+    let mut pieces = text.chunks(PIECE);
+    let is_sent = !lacks.load(Ordering::Relaxed) && pieces.all(|piece| send(&[&[kind], piece].concat()));
+    lacks.fetch_or(!is_sent, Ordering::Relaxed);
+    is_sent
 }
 
 /// Writes `text` and a line end.
@@ -145,4 +150,27 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) {
 pub(super) fn style(template: &str) -> ProgressStyle {
     // the templates are valid: tests of their modules draw them
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Mutex;
+
+    #[test]
+    fn nothing_is_sent_after_a_piece_that_was_lost() {
+        let (sent, lacks) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        let send = |text: &[u8], most: usize| {
+            send_all(&lacks, OUTPUT, text, |message| {
+                let mut sent = sent.lock();
+                let has_room = sent.len() < most;
+                sent.extend(has_room.then(|| (message[0], message.len() - 1)));
+                has_room
+            })
+        };
+        assert!(send(b"abc", 9) && send(&[0; PIECE + 1], 9));
+        assert!(!send(&[0; 2 * PIECE], 4), "its second piece is lost");
+        assert!(!send(b"abc", 9), "or the output would seem to be whole");
+        assert_eq!(*sent.lock(), [3, PIECE, 1, PIECE].map(|length| (OUTPUT, length)));
+    }
 }

@@ -295,6 +295,13 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_that_between_codecs() {
+        let scratch = |codecs: usize, finish| Pipeline::new(doubled(&vec![true; codecs]), 4, finish).unwrap().scratch();
+        assert_eq!([0, 1, 2, 3].map(|codecs| scratch(codecs, Finish::Swap(2))), [0, 0, 8, 24]);
+        assert_eq!(scratch(1, Finish::WidenHalves { big_endian: false }), 4);
+    }
+
+    #[test]
     fn no_codec_copies() {
         let pipeline = Pipeline::new(Vec::new(), 4, Finish::Nothing).unwrap();
         let mut out = [0; 4];

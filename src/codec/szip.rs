@@ -109,7 +109,7 @@ impl Szip {
         };
         let blocks = line.len() / self.block;
         let mut at = 0;
-        while at < blocks && at * self.block < wanted {
+        while at * self.block < wanted {
             let has_reference = at == 0 && self.has_distances;
             let kind = bits.take(width)?;
             let block = &mut line[at * self.block..];

@@ -110,13 +110,7 @@ impl Stop {
             None => volfs_at(mountpoint).map(|_| mountpoint.to_owned()),
         };
         let Some(mountpoint) = place else { return Duration::ZERO };
-        let mut outcome = unmount(&mountpoint, false);
-        let mut retries = 0..RETRIES;
-        while outcome == Err(UnmountError::Busy) && retries.next().is_some() {
-            thread::sleep(PAUSE);
-            outcome = unmount(&mountpoint, false);
-        }
-        match outcome {
+        match while_busy(|| unmount(&mountpoint, false)) {
             Ok(()) | Err(UnmountError::NotMounted) => GRACE,
             Err(reason) => {
                 log::warn!("{reason}: the mount is taken away anyway");
@@ -129,9 +123,37 @@ impl Stop {
     }
 }
 
+/// Unmounts what may be in use for a moment.
+fn while_busy(mut unmount: impl FnMut() -> Result<(), UnmountError>) -> Result<(), UnmountError> {
+    let mut outcome = unmount();
+    let mut retries = 0..RETRIES;
+    while outcome == Err(UnmountError::Busy) && retries.next().is_some() {
+        thread::sleep(PAUSE);
+        outcome = unmount();
+    }
+    outcome
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_mount_is_tried_again_and_no_other() {
+        let tried = |busy: u32, then: fn() -> Result<(), UnmountError>| {
+            let mut tries = 0;
+            let outcome = while_busy(|| {
+                tries += 1;
+                if tries <= busy { Err(UnmountError::Busy) } else { then() }
+            });
+            (tries, outcome)
+        };
+        // again, it would take away what was mounted there before
+        assert_eq!(tried(0, || Ok(())), (1, Ok(())));
+        assert_eq!(tried(0, || Err(UnmountError::NotMounted)), (1, Err(UnmountError::NotMounted)));
+        assert_eq!(tried(3, || Ok(())), (4, Ok(())));
+        assert_eq!(tried(u32::MAX, || Ok(())), (1 + RETRIES, Err(UnmountError::Busy)));
+    }
 
     #[test]
     fn a_folder_without_a_mount_is_left_alone() {

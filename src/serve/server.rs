@@ -172,10 +172,15 @@ impl Door {
 
 /// Accepts a connection of one of these listeners, which take turns: a flood at one keeps none from another.
 fn accept_any(listeners: &mut [TcpListener], context: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
-    for n in 0..listeners.len() {
-        if let Some(Poll::Ready(accepted)) = listeners.get(n).map(|listener| listener.poll_accept(context)) {
-            listeners.rotate_left(n + 1);
-            return Poll::Ready(accepted.map(|(stream, _)| stream));
+    let accepted = first_ready(listeners, |listener| listener.poll_accept(context));
+    accepted.map(|accepted| accepted.map(|(stream, _)| stream))
+}
+
+fn first_ready<T, R>(all: &mut [T], mut poll: impl FnMut(&T) -> Poll<R>) -> Poll<R> {
+    for n in 0..all.len() {
+        if let Some(Poll::Ready(found)) = all.get(n).map(&mut poll) {
+            all.rotate_left(n + 1);
+            return Poll::Ready(found);
         }
     }
     Poll::Pending
@@ -290,4 +295,21 @@ fn protocols(activity: &Arc<Activity>) -> auto::Builder<Streams> {
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_send_buf_size(SHORT);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_take_turns() {
+        let mut all = [0, 1, 2];
+        let mut next = |ready: &[usize]| {
+            first_ready(&mut all, |n| if ready.contains(n) { Poll::Ready(*n) } else { Poll::Pending })
+        };
+        assert_eq!([0; 4].map(|_| next(&[0, 1, 2])), [0, 1, 2, 0].map(Poll::Ready));
+        // one that was silent comes before those that were not
+        assert_eq!([next(&[0, 2]), next(&[0, 2]), next(&[0, 1, 2])], [2, 0, 1].map(Poll::Ready));
+        assert_eq!(next(&[]), Poll::Pending);
+    }
 }

@@ -608,6 +608,20 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_one_finding_and_the_end_and_other_errors_have_their_places() {
+        let finding = |error: FormatError| {
+            let job = Job::new(0, "x.zgy".into(), Err(Box::new(Finding::note("a note"))), 10);
+            (0..2).for_each(|lod| job.add_failure(&error, |found| found.of_lod(lod)));
+            let found = job.found.lock().findings.clone().entries().0;
+            (job.is_over(), found.into_iter().filter(|found| found.reason != "a note").collect::<Vec<_>>())
+        };
+        let changed = Finding::damage("it changed while it was checked; verify it again");
+        assert_eq!(finding(SourceError::Changed.into()), (true, vec![changed]));
+        let (is_over, found) = finding(FormatError::Damaged("its table is odd".into()));
+        assert_eq!((is_over, found.iter().map(|found| found.lod).collect()), (false, vec![Some(0), Some(1)]));
+    }
+
+    #[test]
     fn a_report_is_complete_only_if_no_task_was_left_out() {
         for (left_out, complete) in [(false, true), (true, false)] {
             let job = Job::new(0, "x.zgy".into(), Err(Box::new(Finding::damage("it is not a volume"))), 10);

@@ -92,6 +92,13 @@ mod tests {
             let header = String::from_utf8_lossy(&npy_header(dtype, &[5].into())[10..]).into_owned();
             assert!(header.starts_with(&format!("{{'descr': '{descr}', ")), "{header}");
         }
-        assert_eq!(npy_header(Dtype::Complex128, &Dims::filled(7, u64::MAX)).len() % 64, 0);
+        // of every length, also where the text just fits
+        for digits in 1..=80u32 {
+            let shape: Vec<u64> = (0..7u32).map(|n| 10u64.pow(digits.saturating_sub(12 * n).min(19))).collect();
+            let header = npy_header(Dtype::Complex128, &Dims::from_slice(&shape).unwrap());
+            let stated = usize::from(header[8]) + 256 * usize::from(header[9]);
+            assert_eq!((header.len() % 64, stated + 10), (0, header.len()), "{digits}");
+            assert!(header.ends_with(b"\n") && header.contains(&b'}'), "{digits}");
+        }
     }
 }

@@ -623,6 +623,12 @@ mod directory_tests {
     use super::*;
 
     #[test]
+    fn numbers_take_32_bits_if_they_fit() {
+        let kinds = [0, u32::MAX.into(), u64::from(u32::MAX) + 1].map(|value| Field::number(256, value).kind);
+        assert_eq!(kinds, [LONG, LONG, LONG8]);
+    }
+
+    #[test]
     fn directories_have_the_size_that_is_computed() {
         let fields = [Field::short(254, 0), Field::number(256, 1 << 33), Field::position(273, 7, true)];
         for (big, expected) in [(true, 76), (false, 42)] {

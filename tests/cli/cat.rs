@@ -261,6 +261,13 @@ fn a_file_is_written_whole_or_not_at_all() {
     assert!(line.contains("a.raw/b: Not a directory"), "{line}");
     assert!(fs::read(&file).unwrap() == before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    // these names are standard output, and not files
+    for name in ["-", "/dev/stdout"] {
+        let printed =
+            volfs().arg("cat").arg(demo()).args(["--lod", "2", "-o", name]).current_dir(&folder).output().unwrap();
+        assert!(printed.stdout == before, "{name}: {}", text(&printed.stderr));
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 /// A volume of zeros that takes long to print.

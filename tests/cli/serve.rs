@@ -107,6 +107,11 @@ fn folders_are_listed_for_programs_that_ask_and_shown_to_browsers() {
     assert!(page.header("content-type").starts_with("text/html") && page.header("vary").contains("accept"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
     assert!(page.text().contains("<a href=\"data/\">data/</a>") && page.text().contains("data-kind=\"dataset\""));
+    // further pages lead back to the first, which leads nowhere
+    for (query, is_first) in [("", true), ("?from=0", true), ("?from=1", false)] {
+        let page = server.request("GET", &format!("/north.zgy/{query}"), &[("Accept", "text/html")]);
+        assert_eq!(page.text().contains("First entries"), !is_first, "{query}");
+    }
     for file in ["page.js", "page.css", "icon.svg"] {
         assert!(page.text().contains(&format!("\"../.volfs/page/{file}\"")));
         let file = server.get(&format!("/.volfs/page/{file}"));

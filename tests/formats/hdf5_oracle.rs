@@ -55,7 +55,7 @@ fn every_array_reads_as_h5py_says() {
             assert_eq!(json!(array.info().dtype.name()), expected["dtype"], "{expected}");
             let samples = naive::read_all(array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
-            naive::check_without_waiting(array);
+            naive::check_lookups(array);
             let mut stored = 0;
             array
                 .visit_stored(&mut |set| {
@@ -94,6 +94,22 @@ fn arrays_that_are_not_read_have_their_reasons() {
         [("zfp".into(), "its samples have the filter 32013 (zfp), which is not supported".into())]
     );
     assert_eq!(hidden("layouts-latest.h5"), [], "an array may have no samples");
+}
+
+#[test]
+fn filters_and_axes_are_described() {
+    let of = |file: &str, name: &str| layer(&*open(file), name).levels[0].info().clone();
+    let names = |name: &str| -> Vec<Value> {
+        let filters = of("filters.h5", name).native["filters"].clone();
+        filters.as_array().unwrap().iter().map(|filter| json!([filter["id"], filter["name"]])).collect()
+    };
+    // by the name in the file, if it has one, or that of its codec
+    assert_eq!(names("all"), [json!([2, "shuffle"]), json!([1, "zlib"]), json!([3, "fletcher32"])]);
+    assert_eq!(names("lzf"), [json!([32000, "lzf"])]);
+    assert_eq!(names("bitshuffle"), [json!([32008, "bitshuffle; see https://github.com/kiyo-masui/bitshuffle"])]);
+    // samples that are arrays have axes of their own, which are none of space
+    let spatial = |name: &str| of("types.h5", name).axes.iter().map(|axis| axis.spatial).collect::<Vec<_>>();
+    assert_eq!((spatial("<i4"), spatial("arrays")), (vec![true, true], vec![true, false, false]));
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! Compares every array of tests/data/zarr, Zarr and N5, with what its own library reads from it
 //! (scripts/make_zarr_fixtures.py), through the public traits, the naive model of the data path, and the file system.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
 
 use super::file_system::FileSystem;
 use crate::catalog::Recogniser;
+use crate::format::n5::N5;
+use crate::format::zarr::Zarr;
 use crate::format::{Dataset, FormatError, OpenWith, registry};
 use crate::source::{IndexCache, LocalTree};
+use crate::test_support::memory_folder::open_files;
 use crate::test_support::{Npy, by_dataset, crc, naive, test_data};
 
 fn open(name: &str) -> Result<Box<dyn Dataset>, FormatError> {
@@ -38,7 +42,7 @@ fn every_array_reads_as_its_own_library_says() {
             assert_eq!(json!(array.info().dtype.name()), expected["dtype"], "{expected}");
             let samples = naive::read_all(&**array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
-            naive::check_without_waiting(&**array);
+            naive::check_lookups(&**array);
             parts += naive::check_parts(&**array, &samples);
             let file = |suffix: &str| format!("{name}/{}/lod{lod}{suffix}", layer.replace('/', "%2F"));
             assert!(shown.read(&file(".raw")) == samples, "{expected}");
@@ -87,6 +91,58 @@ fn images_are_layers_with_the_positions_of_their_levels() {
     let axes: Vec<_> =
         image.levels[1].info().axes.iter().map(|axis| (axis.first, axis.step, axis.unit.as_deref())).collect();
     assert_eq!(axes, [(20.0, 80.0, Some("nm")), (2.0, 8.0, Some("nm")), (2.0, 8.0, Some("nm"))]);
+}
+
+fn files(described: &[(&str, Value)]) -> BTreeMap<String, Vec<u8>> {
+    described.iter().map(|(path, value)| ((*path).to_owned(), value.to_string().into_bytes())).collect()
+}
+
+#[test]
+fn levels_of_n5_have_the_steps_of_their_group_or_their_own() {
+    let array = |size: u64, more: Value| {
+        let mut array = json!({"dimensions": [8, 8, size], "blockSize": [4, 4, 4], "dataType": "uint8",
+            "compression": {"type": "raw"}});
+        array.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        array
+    };
+    let group = json!({"n5": "2.5.0", "scales": [[1, 1, 1], [2, 4, 1], [4, 8, 2]], "resolution": [4, 5, 40]});
+    let dataset = open_files(
+        &N5,
+        files(&[
+            ("attributes.json", group),
+            ("s0/attributes.json", array(8, json!({}))),
+            ("s1/attributes.json", array(8, json!({}))),
+            ("s2/attributes.json", array(4, json!({"downsamplingFactors": [3, 1, 1]}))),
+        ]),
+    );
+    let dataset = dataset.unwrap();
+    let axes = |lod: usize| -> Vec<_> {
+        dataset.layers()[0].levels[lod].info().axes.iter().map(|axis| (axis.first, axis.step)).collect()
+    };
+    assert_eq!(axes(0), [(0.0, 40.0), (0.0, 5.0), (0.0, 4.0)]);
+    assert_eq!(axes(1), [(0.0, 40.0), (7.5, 20.0), (2.0, 8.0)]);
+    assert_eq!(axes(2), [(0.0, 40.0), (0.0, 5.0), (4.0, 12.0)]);
+}
+
+#[test]
+fn levels_that_are_missing_are_named_and_no_others() {
+    let array = json!({"zarr_format": 2, "shape": [4, 4], "chunks": [4, 4], "dtype": "|u1", "compressor": null,
+        "fill_value": 0, "filters": null, "order": "C"});
+    let image = |levels: &[&str]| {
+        let listed: Vec<_> = levels.iter().map(|level| json!({"path": level})).collect();
+        json!({"multiscales": [{"version": "0.4", "axes": [{"name": "y"}, {"name": "x"}], "datasets": listed}]})
+    };
+    for (levels, missing) in
+        [(&["0"][..], Value::Null), (&["0", "1"], json!([{"path": "1", "reason": "there is no such array"}]))]
+    {
+        let files =
+            files(&[(".zgroup", json!({"zarr_format": 2})), (".zattrs", image(levels)), ("0/.zarray", array.clone())]);
+        let dataset = open_files(&Zarr, files).unwrap();
+        let layer = &dataset.layers()[0];
+        assert_eq!(layer.levels.len(), 1);
+        assert_eq!(layer.native.get("missing").unwrap_or(&Value::Null), &missing);
+        assert_eq!(dataset.info().warnings.len(), levels.len() - 1, "{:?}", dataset.info().warnings);
+    }
 }
 
 #[test]

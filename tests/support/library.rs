@@ -42,7 +42,7 @@ pub mod naive {
     use crate::format::Array;
     pub(crate) use crate::internals::{read_all, read_brick, read_what_can_be};
     use crate::source::Blocking;
-    use crate::volume::{Brick, Dims};
+    use crate::volume::{Brick, Dims, StoredLength};
 
     /// Checks that parts of coded bricks decode to the same samples as the whole, for planes of each axis at the start and
     /// at the end of each of the first 200 bricks. `samples` are those of the array. Returns the number of parts.
@@ -76,14 +76,25 @@ pub mod naive {
     }
 
     /// Checks that each of the first 200 bricks, once looked up, is found without waiting, unless each lookup has to read
-    /// the source.
-    pub fn check_without_waiting(array: &dyn Array) {
+    /// the source; that the tables of a dataset say as much about a brick; and that beyond the last ones there are none.
+    pub fn check_lookups(array: &dyn Array) {
+        let count = array.info().grid.count();
+        for axis in (0..count.len()).filter(|_| array.info().grid.total() > 0) {
+            let mut beyond = count;
+            (0..count.len()).filter(|other| *other != axis).for_each(|other| beyond[other] = 0);
+            assert!(array.brick(&beyond, Blocking::Yes).is_err(), "brick {beyond:?} of {count:?}");
+        }
         for number in 0..array.info().grid.total().min(200) {
             let at = array.info().grid.count().index_of(number);
             let with = array.brick(&at, Blocking::Yes);
             match array.brick(&at, Blocking::No) {
                 Err(e) if e.would_block() => {}
                 without => assert_eq!(without, with),
+            }
+            if let (Ok(Brick::Coded(coded)), Ok(Some(stored))) = (&with, array.stored_brick(&at))
+                && let StoredLength::Bytes(bytes) = coded.length
+            {
+                assert_eq!((stored.bytes, stored.is_coded), (Some(bytes), true), "brick {at:?}");
             }
         }
     }

@@ -46,6 +46,8 @@ struct MixedArray {
     page_cached: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
+    /// What its source was told to fetch, if that takes long.
+    fetched: Option<Mutex<Vec<Range<u64>>>>,
 }
 
 /// The bytes of a sample where a test says nothing else.
@@ -112,6 +114,7 @@ impl MixedArray {
             page_cached: false,
             changed: Mutex::new(false),
             bytes_read: AtomicU64::new(0),
+            fetched: None,
         };
         mixed.store();
         mixed
@@ -245,6 +248,16 @@ impl Source for MixedArray {
         let start = offset as usize;
         out.copy_from_slice(&self.object[start..start + out.len()]);
         Ok(true)
+    }
+
+    fn fetches_ahead(&self) -> bool {
+        self.fetched.is_some()
+    }
+
+    fn will_need(&self, ranges: &[(&str, Range<u64>)], _awaited: bool) -> bool {
+        let fetched = self.fetched.iter();
+        fetched.for_each(|all| all.lock().extend(ranges.iter().map(|(_, range)| range.clone())));
+        true
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {

@@ -4,11 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use super::{MixedArray, by, open, read_permuted, read_with, reader_with};
 use crate::array::{Reader, Readers};
 use crate::counters::Counters;
 use crate::format::Array;
+use crate::sync::Mutex;
 use crate::volume::AxisPermutation;
 
 const BRICK: usize = 64 * 8 * 8 * 2;
@@ -80,6 +82,34 @@ fn a_layer_that_does_not_fit_is_decoded_a_few_times() {
 #[test]
 fn a_plane_that_does_not_fit_is_decoded_once_for_each_plane_at_most() {
     at_most(64.0 * 1.1, "1/128 of a layer", || amplification(LAYER / 128, 256));
+}
+
+/// Reads the first 48 of the 64 bricks of a layer in order, and waits until something is true of the reader's work.
+fn read_beginning(array: &Arc<MixedArray>, is_done: impl Fn(&Counters) -> bool) -> bool {
+    let counters: Arc<Counters> = Arc::default();
+    let (reader, file, whole) = (reader_with(4 * LAYER, &counters), open(array), array.whole());
+    // 512 bytes are 4 of 64 rows
+    for start in (0..3 * 2048).step_by(512) {
+        let samples = start as u64 / 2..(start as u64 + 512) / 2;
+        assert!(read_with(&reader, array, samples, Some(&file)).unwrap() == whole[start..start + 512], "at {start}");
+    }
+    let mut pauses = (0..1000).map(|_| thread::sleep(Duration::from_millis(10)));
+    is_done(&counters) || pauses.any(|()| is_done(&counters))
+}
+
+#[test]
+fn bricks_that_a_scan_will_need_are_decoded_before_it_asks() {
+    assert!(read_beginning(&coded(), |counters| counters.bricks_decoded.get() > 48));
+}
+
+#[test]
+fn what_a_scan_will_need_of_a_slow_source_is_fetched_before_it_asks() {
+    let mut array = coded();
+    Arc::get_mut(&mut array).unwrap().fetched = Some(Mutex::default());
+    let fetched = || array.fetched.iter().flat_map(|all| all.lock().clone()).collect::<Vec<_>>();
+    // far more than what is decoded ahead
+    assert!(read_beginning(&array, |_| fetched().iter().any(|range| range.start >= 64 * BRICK as u64)));
+    assert!(fetched().iter().all(|range| range.end - range.start == BRICK as u64));
 }
 
 /// Runs two scans of different arrays at once. Returns the number of decodes for each brick.

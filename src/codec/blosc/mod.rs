@@ -298,6 +298,14 @@ mod tests {
             Blosc.decode(&stored, &mut [0; 1000])
         };
         assert_eq!(with(&[]), Ok(()));
+        let mut part = [0; 10];
+        assert_eq!(Blosc.decode_part(&good, 1000, 990, &mut part), Ok(()));
+        for other in [999, 1001] {
+            let error = format!("its blosc data decode to 1000 bytes, not {other}");
+            assert_eq!(Blosc.decode_part(&good, other, 0, &mut part), Err(error));
+        }
+        // its first block is said to begin beyond the end
+        assert_eq!(with(&[(19, 1)]), Err("its Blosc chunk names bytes that it does not have".into()));
         for (changes, error) in [
             (&[(0, 5)][..], "version 5 of the Blosc format is not supported"),
             (&[(2, 2 << 5)], "Blosc with Snappy is not supported"),

@@ -214,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_twice_the_dictionary() {
+        let codec = configured(&json!({"format": 1})).unwrap();
+        assert!(codec.scratch(0) > 0 && codec.scratch(1 << 24) > 2 << 24);
+        assert_eq!(codec.scratch(usize::MAX), codec.scratch(LONGEST));
+    }
+
+    #[test]
     fn a_long_dictionary_that_a_header_wants_is_not_allocated() {
         // .lzma of no bytes that wants a dictionary of 4 GiB
         let stored = [&[0x5d][..], &u32::MAX.to_le_bytes(), &0u64.to_le_bytes(), &[0; 5]].concat();

@@ -316,3 +316,16 @@ fn chunked(
     };
     ChunkedArray::new(info, (Arc::clone(folder), Arc::clone(cache)), keys, chain, fill)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_name_nothing_outside_of_their_folder() {
+        for (path, is) in [("a", true), ("a/b.c", true), ("..a", true), ("", false), ("/a", false), ("a/", false)] {
+            assert_eq!(is_below(path), is, "{path:?}");
+        }
+        assert!(["..", "a/../..", "./a", "a//b"].iter().all(|path| !is_below(path)));
+    }
+}

@@ -386,12 +386,64 @@ pub(super) fn lookup3(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::hdf5::Hdf5;
+    use crate::test_support::memory_folder::open_file;
+    use crate::test_support::{naive, test_data};
 
     #[test]
     fn the_hash_is_that_of_its_author() {
         // of the self-test of lookup3.c
         assert_eq!(lookup3(b""), 0xdead_beef);
         assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+
+    /// Returns all that is said of a file whose first part with this signature has other bytes, and the right checksum.
+    fn said_of(name: &str, signature: &[u8; 4], length: usize, at: usize, value: u64, width: usize) -> String {
+        let mut bytes = std::fs::read(test_data("hdf5").join(name)).unwrap();
+        let begin = bytes.windows(4).position(|window| window == signature).unwrap();
+        let part = &mut bytes[begin..begin + length];
+        assert!(check_sum_at_end(part, "part").is_ok());
+        part[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+        let sum = lookup3(&part[..length - 4]);
+        part[length - 4..].copy_from_slice(&sum.to_le_bytes());
+        let dataset = match open_file(&Hdf5, bytes) {
+            Ok(dataset) => dataset,
+            Err(error) => return error.to_string(),
+        };
+        let mut said = dataset.info().warnings.clone();
+        said.extend(dataset.hidden().iter().map(|layer| layer.reason.clone()));
+        let arrays = dataset.layers().iter().map(|layer| &*layer.levels[0]);
+        said.extend(arrays.filter_map(|array| naive::read_all(array).err()).map(|error| error.to_string()));
+        said.join("\n")
+    }
+
+    #[test]
+    fn sizes_that_make_no_sense_are_refused_each_by_itself() {
+        let array = "damaged extensible array: the sizes of its blocks make no sense";
+        let fixed = "damaged fixed array: its elements are none of chunks";
+        let heap = "damaged fractal heap: the sizes of its blocks make no sense";
+        // bytes of a header, the place of a number in it, a wrong value, its width
+        for (at, value) in [(5, 2), (6, 255), (7, 65), (9, 3), (10, 1), (10, 3), (11, 33)] {
+            let said = said_of("layouts-latest.h5", b"EAHD", 72, at, value, 1);
+            assert!(said.contains(array), "{at}, {value}: {said}");
+        }
+        for (at, value) in [(5, 2), (6, 255), (7, 33)] {
+            let said = said_of("layouts-latest.h5", b"FAHD", 28, at, value, 1);
+            assert!(said.contains(fixed), "{at}, {value}: {said}");
+        }
+        for (at, value, width) in [
+            (110, 3, 2),
+            (112, 3, 8),
+            (112, 1 << 40, 8),
+            (120, 3 << 16, 8),
+            (120, 1 << 41, 8),
+            (128, 0, 2),
+            (128, 65, 2),
+        ] {
+            let said = said_of("links-latest.h5", b"FRHP", 146, at, value, width);
+            assert!(said.contains(heap), "{at}, {value}: {said}");
+        }
+        assert!(said_of("links-latest.h5", b"FRHP", 146, 7, 1, 2).contains("a heap of its metadata has filters"));
     }
 
     #[test]

@@ -273,6 +273,29 @@ mod tests {
     }
 
     #[test]
+    fn the_finest_scale_is_the_first_and_equal_ones_keep_their_order() {
+        let order = |resolutions: &[[u32; 3]]| -> Vec<String> {
+            let scale = |(n, resolution): (usize, &[u32; 3])| json!({"key": n.to_string(), "resolution": resolution});
+            let scales: Vec<_> = resolutions.iter().enumerate().map(scale).collect();
+            let volume = volume(json!({"data_type": "uint8", "num_channels": 1, "scales": scales})).unwrap();
+            volume.scales.into_iter().map(|(key, _)| key).collect()
+        };
+        assert_eq!(order(&[[8, 8, 40], [16, 16, 40]]), ["0", "1"]);
+        assert_eq!(order(&[[16, 16, 80], [8, 8, 40], [4, 4, 20]]), ["2", "1", "0"], "all coarser than the next");
+        assert_eq!(order(&[[16, 16, 40], [8, 8, 40], [8, 8, 40]]), ["1", "2", "0"]);
+    }
+
+    #[test]
+    fn colours_have_an_axis() {
+        let description = json!({"data_type": "uint8", "num_channels": 3, "scales": [{
+            "key": "s", "size": [6, 2, 1], "chunk_sizes": [[4, 2, 1]], "resolution": [1, 1, 1], "encoding": "raw"}]});
+        let scale = volume(description).unwrap().scales.remove(0).1.ok().unwrap();
+        let info = scale.info(Dtype::UInt8, 0, None);
+        let axes: Vec<_> = info.axes.iter().map(|axis| (&*axis.name, axis.count, axis.spatial)).collect();
+        assert_eq!(axes, [("channel", 3, false), ("z", 1, true), ("y", 2, true), ("x", 6, true)]);
+    }
+
+    #[test]
     fn positions_are_those_of_centres_of_voxels() {
         let scale = scale(json!({})).unwrap();
         let info = scale.info(Dtype::UInt16, 0, Some([4.0, 8.0, 40.5]));

@@ -184,6 +184,36 @@ fn paths_outside_of_the_source_are_not_shown() {
 }
 
 #[test]
+fn a_layer_without_a_mag_that_can_be_read_is_damaged_only_if_one_of_them_is() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    fs::write(root.path().join("a/1/header.wkw"), b"").unwrap();
+    for (mags, damaged) in [(json!([{"mag": 1}]), true), (json!([{"mag": "x"}]), false), (json!([]), false)] {
+        describe(root.path(), json!([layer("a", mags.clone())]));
+        let volume = open(root.path());
+        assert_eq!((volume.layers.len(), volume.hidden[0].damaged), (0, damaged), "{mags}");
+    }
+}
+
+#[test]
+fn blocks_beyond_the_file_are_told_in_the_box_by_their_readers_and_outside_of_it_by_the_check() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    cube(root.path(), "a/1", [0, 0, 0], &blocks(1));
+    let file = fs::File::options().write(true).open(root.path().join("a/1/z0/y0/x0.wkw")).unwrap();
+    // the last block, whose x, y and z are 1
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    for (low, outside) in [(8, false), (0, true)] {
+        let mut half = layer("a", json!([{"mag": 1}]));
+        half["boundingBox"] = json!({"topLeft": [low, 0, 0], "width": 8, "height": 16, "depth": 16});
+        describe(root.path(), json!([half]));
+        let mut found = Vec::new();
+        open(root.path()).check_structure(&mut |finding| found.push(finding.reason)).unwrap();
+        assert_eq!(found.iter().any(|reason| reason.contains("outside of the box")), outside, "{found:?}");
+    }
+}
+
+#[test]
 fn equal_names_are_kept_with_a_warning() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "a/1");

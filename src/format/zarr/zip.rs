@@ -321,6 +321,41 @@ mod tests {
         assert!(folder.read_at("a/c/0", 3, &mut out, Blocking::Yes).is_err());
     }
 
+    /// Changes the only entry of a zip file: 16-bit or 32-bit numbers at places behind a signature.
+    fn with(mut file: Vec<u8>, changes: &[(&[u8], usize, u32, usize)]) -> ZipFolder {
+        for (signature, at, value, width) in changes {
+            let begin = file.windows(4).position(|window| window == *signature).unwrap();
+            file[begin + at..][..*width].copy_from_slice(&value.to_le_bytes()[..*width]);
+        }
+        ZipFolder::open(Arc::new(MemoryFolder::of_one_file(file))).ok().unwrap()
+    }
+
+    #[test]
+    fn compressed_entries_are_decoded_and_checked() {
+        let text = b"{\"zarr_format\": 3, \"zarr_format \": 3}".repeat(9);
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, &text).unwrap();
+        let stored = encoder.finish().unwrap();
+        let (length, crc) = (text.len() as u32, deflate::crc32(&[&text]));
+        let read = |changes: &[(&[u8], usize, u32, usize)]| {
+            let all = [&[(&ENTRY[..], 10, DEFLATED.into(), 2), (&ENTRY, 16, crc, 4), (&ENTRY, 24, length, 4)], changes]
+                .concat();
+            let folder = with(zip(&[("zarr.json", &stored)]), &all);
+            let mut out = vec![0; text.len() - 1];
+            folder.read_at("zarr.json", 1, &mut out, Blocking::Yes).map(|_| out).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&[]).as_deref(), Ok(&text[1..]));
+        for (change, reason) in [
+            ((&ENTRY[..], 10, 12, 2), "it is compressed by method 12"),
+            ((&ENTRY, 16, crc ^ 1, 4), "its checksum is wrong"),
+            ((&ENTRY, 24, length + 1, 4), "deflate"),
+            ((&ENTRY, 24, u32::MAX, 4), "it is compressed, and has 4294967295 bytes"),
+        ] {
+            let error = read(&[change]).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
     #[test]
     fn damaged_files_are_refused() {
         let file = zip(&[("a", b"chunk"), ("b", b"more")]);

@@ -147,7 +147,6 @@ impl Table {
                 true
             })?;
             offsets.sort_unstable();
-            offsets.dedup();
             Ok(offsets)
         })?;
         let next = sorted.get(sorted.partition_point(|other| *other <= offset));

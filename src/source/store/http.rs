@@ -420,6 +420,7 @@ mod tests {
     use reqwest::header::{HeaderName, HeaderValue};
 
     use super::*;
+    use crate::source::store::client::wait_for;
 
     #[test]
     fn the_code_of_an_error_is_found_and_nothing_else() {
@@ -478,6 +479,53 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_users_set_are_kept_and_no_others() {
+        let long = "x".repeat(MAX_VALUE + 1);
+        let answer = redirect(
+            200,
+            &[
+                ("x-amz-meta-vdschunkmetadata", "AAAA"),
+                ("x-ms-meta-other", "b"),
+                ("x-goog-meta-long", &long),
+                ("access-control-allow-metadata", "no"),
+                ("content-type", "text/plain"),
+            ],
+        );
+        let mut kept = user_headers(&answer).0;
+        kept.sort();
+        let kept: Vec<(&str, &[u8])> = kept.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(kept, [("x-amz-meta-vdschunkmetadata", &b"AAAA"[..]), ("x-ms-meta-other", b"b")]);
+    }
+
+    /// A server that has one answer.
+    #[derive(Debug)]
+    struct Fixed(u16, Vec<(&'static str, &'static str)>);
+
+    impl HttpService for Fixed {
+        fn call<'life, 'future>(&'life self, _: HttpRequest) -> Answer<'future>
+        where
+            'life: 'future,
+            Self: 'future,
+        {
+            Box::pin(async move { Ok(redirect(self.0, &self.1)) })
+        }
+    }
+
+    #[test]
+    fn headers_of_users_come_with_an_answer_that_has_some() {
+        let kept = |status, headers: &[(&'static str, &'static str)]| {
+            let connector =
+                StoreConnector { metrics: Arc::default(), kind: StoreKind::Http, credential_services: vec![] };
+            let inner = HttpClient::new(Fixed(status, headers.to_vec()));
+            let service = StoreService { inner, allows_http: false, connector };
+            let answer = wait_for(service.call(request("https://host/k", &[]))).unwrap().unwrap();
+            answer.extensions().get::<UserHeaders>().map(|kept| kept.0.len())
+        };
+        assert_eq!(kept(200, &[("x-amz-meta-a", "1"), ("etag", "2")]), Some(1));
+        assert_eq!((kept(200, &[("etag", "2")]), kept(404, &[("x-amz-meta-a", "1")])), (None, None));
+    }
+
+    #[test]
     fn what_may_be_secret_goes_to_no_other_origin() {
         let secrets = ["authorization", "x-amz-security-token", "cookie", "proxy-authorization", "x-goog-user-project"];
         let refused = Err(Failure::SecretRedirect("https://other:8443".to_owned()));
@@ -506,6 +554,10 @@ mod tests {
         let asked = request("https://host/a/k?prefix=x&list-type=2", &harmless);
         let found = follow(&asked, &redirect(308, &[("location", "https://me:pw@cdn/k#x")]), StoreKind::Http);
         let found = found.unwrap().unwrap();
+        // the client adds that of the new address
+        let with_host = request("https://host/a/k", &[("host", "host"), ("range", "bytes=0-1")]);
+        let next = follow(&with_host, &redirect(302, &[("location", "/b")]), StoreKind::Http).unwrap().unwrap();
+        assert_eq!(next.headers().keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["range"]);
         assert_eq!((found.uri().to_string().as_str(), found.headers().len()), ("https://cdn/k", 2));
         for plain in ["http://host/a", "http://cdn/a", "ftp://cdn/a"] {
             assert!(matches!(to(&asked, StoreKind::Http, plain), Err(Failure::InsecureRedirect(_))), "{plain}");

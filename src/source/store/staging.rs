@@ -211,9 +211,9 @@ impl Staging {
         let mut state = self.state.lock();
         let closed: Vec<ObjectId> = state.objects.keys().filter(|(number, _)| *number == source).cloned().collect();
         let remove_all = |object: &ObjectId| std::iter::from_fn(|| state.remove(object, 0)).collect::<Vec<_>>();
-        let dropped: Vec<_> = closed.iter().map(remove_all).collect();
+        // freed last, without the lock
+        let _dropped: Vec<_> = closed.iter().map(remove_all).collect();
         drop(state);
-        drop(dropped);
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -255,6 +255,8 @@ mod tests {
         assert!(distinct.len() > 250, "{}", distinct.len());
         assert!(palette[1..255].iter().all(|colour| *colour.iter().max().unwrap() > 150 && *colour != [255; 3]));
         assert_eq!((of_label(0), palette[0]), (0, [0; 3]));
+        // pictures of one dataset by different versions of volfs have the same colours
+        assert_eq!([1, 2, 1 << 32, u32::MAX.into(), 3 << 32 | 3, u64::MAX].map(of_label), [82, 74, 220, 105, 66, 152]);
         let numbers: BTreeSet<u8> = (1..100).chain((1..100).map(|n| n << 40)).map(of_label).collect();
         assert!(numbers.len() > 120 && !numbers.contains(&0) && !numbers.contains(&BACKGROUND), "{}", numbers.len());
         let neighbours = (1..1000).filter(|id| of_label(*id) == of_label(id + 1)).count();

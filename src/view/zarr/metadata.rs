@@ -8,7 +8,7 @@ use super::chunk::number;
 use crate::view::LayerRef;
 use crate::view::headers::first_and_step;
 use crate::view::picture::{label_palette, number_of_label};
-use crate::volume::{ArrayInfo, Dims, Dtype, Unit};
+use crate::volume::{ArrayInfo, Axis, Dims, Dtype, Unit};
 
 /// Returns the metadata of a layer as an image. What is below is not consolidated: zarr-python would find nothing else.
 pub(crate) fn image(layer: LayerRef<'_>) -> Value {
@@ -185,16 +185,21 @@ fn axes(layer: LayerRef<'_>) -> Vec<Value> {
     chunk_grid(layer, 0).axes().into_iter().map(describe).collect()
 }
 
-/// Returns the path of a level, and the positions of its samples: those of their centres. Viewers want scales that are
-/// positive: where annotations descend, positions are their negatives.
+/// Returns the first position and the step of an axis. Viewers want scales that are positive: where annotations descend,
+/// positions are their negatives.
+fn ascending(axis: &Axis) -> (f64, f64) {
+    match first_and_step(Some(axis)) {
+        // and 0 is not to become -0
+        (first, step) if step < 0.0 => (0.0 - first, -step),
+        ascending => ascending,
+    }
+}
+
+/// Returns the path of a level, and the positions of its samples: those of their centres.
 fn dataset(layer: LayerRef<'_>, lod: usize) -> Value {
     let info = layer.info(lod);
     let positions = chunk_grid(layer, lod).axes().into_iter().map(|axis| match &info.axes[axis] {
-        axis if axis.spatial => match first_and_step(Some(axis)) {
-            // and 0 is not to become -0
-            (first, step) if step < 0.0 => (0.0 - first, -step),
-            ascending => ascending,
-        },
+        axis if axis.spatial => ascending(axis),
         _ => (0.0, 1.0),
     });
     let (translation, scale): (Vec<f64>, Vec<f64>) = positions.unzip();
@@ -227,6 +232,28 @@ pub(crate) fn ome_unit(unit: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tests::zeros;
+
+    #[test]
+    fn positions_have_the_name_and_the_unit_of_their_axis() {
+        let mut info = zeros(&[4, 5, 9000], Dtype::UInt8).info().clone();
+        info.axes[2] =
+            Axis { name: "t".into(), unit: Some("ms".into()), first: 4.0, step: 2.0, ..info.axes[2].clone() };
+        let found = positions(&info, 2);
+        assert_eq!((&found["shape"], &found["data_type"]), (&json!([9000]), &json!("float64")));
+        assert_eq!(found["chunk_grid"]["configuration"]["chunk_shape"], json!([9000.min(POSITIONS)]));
+        assert_eq!((&found["dimension_names"], &found["attributes"]["units"]), (&json!(["t"]), &json!("ms")));
+        assert_eq!(positions(&info, 0)["attributes"], json!({}), "an axis without a unit");
+    }
+
+    #[test]
+    fn scales_are_positive_and_zero_has_no_sign() {
+        let axis = zeros(&[4], Dtype::UInt8).info().axes[0].clone();
+        let of = |first, step| ascending(&Axis { first, step, ..axis.clone() });
+        assert_eq!((of(5.0, 2.0), of(60.0, -2.5)), ((5.0, 2.0), (-60.0, 2.5)));
+        let (first, step) = of(0.0, -2.0);
+        assert!(first == 0.0 && first.is_sign_positive() && step == 2.0, "{first} {step}");
+    }
 
     #[test]
     fn units_are_those_of_the_specification() {

@@ -362,6 +362,11 @@ mod tests {
         let mut row = [1.0; 16];
         normals.apply(&mut row, 0, 0);
         assert_eq!((row[0], row[4], row[11], row[15]), (2.0, 2.125, 3.875, 4.0));
+        // also where a factor is not finite
+        let coded: Vec<u8> = [2.0f32, f32::INFINITY].iter().flat_map(|f| f.to_le_bytes()).collect();
+        let mut row = [3.0; 16];
+        Normals::new(&coded, [16, 1, 1], &mut rows).apply(&mut row, 0, 0);
+        assert!(row[0] == 6.0 && !row[15].is_finite(), "{row:?}");
     }
 
     fn counts(coded: &[u8], size: [usize; 3]) -> Result<Option<Vec<u16>>, String> {
