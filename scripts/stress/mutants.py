@@ -445,6 +445,8 @@ def main():
     if tests is None:
         return print("stopped: the time is over")
     known = {result["number"] for result in read()}
+    # those that are known when it is stopped are a sample, too
+    random.Random(arguments.seed).shuffle(state["mutants"])
     with results.open("a") as out:
         for mutant in state["mutants"]:
             if mutant["number"] in known:
