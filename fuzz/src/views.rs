@@ -70,7 +70,7 @@ fn make_folder(open: &OpenDataset, tree: &Tree, folder: Item, (depth, reads): (u
         check_name(&name);
         assert_eq!(tree.find(open, folder, &name, Blocking::Yes), Ok(Some(item)), "a file is not found by its name");
         assert_eq!(tree.parent(item), folder, "a file is in another folder than its own");
-        assert_eq!(tree.item(tree.number(item)), Some(item));
+        assert_eq!(tree.item(open, tree.number(item)), Some(item));
         if tree.is_folder(item) {
             make_folder(open, tree, item, (depth + 1, reads));
         } else if let Ok(Some(content)) = tree.content(open, item, Blocking::Yes) {

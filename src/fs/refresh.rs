@@ -165,7 +165,7 @@ impl Volfs {
     fn is_alike(&self, old: &OpenResult, new: &OpenResult) -> bool {
         let tree = |open| Tree::new(open, self.registries.views);
         match (old, new) {
-            (Ok(old), Ok(new)) => arrays_of(old).eq(arrays_of(new)) && tree(old).has_files_of(&tree(new)),
+            (Ok(old), Ok(new)) => arrays_of(old).eq(arrays_of(new)) && tree(old).has_files_of(old, &tree(new), new),
             (Err(_), Err(_)) => true,
             _ => false,
         }

@@ -97,7 +97,7 @@ impl Volfs {
         match self.open_dataset(&node, blocking)? {
             Ok(open) => {
                 let tree = self.tree(node.id, &open);
-                let item = tree.item(index).filter(|item| *item != Item::ERROR).ok_or(FsError::Stale)?;
+                let item = tree.item(&open, index).filter(|item| *item != Item::ERROR).ok_or(FsError::Stale)?;
                 Ok(Resolved::Inside(node, open, tree, item))
             }
             Err(error) if index == Item::ERROR_NUMBER => Ok(Resolved::Error(node, error)),

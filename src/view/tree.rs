@@ -1,11 +1,13 @@
 //! The files and folders of a dataset, as its views declare them: their numbers, names and places.
 //!
 //! They are numbered in the order in which they are declared, each folder before what is in it; inode numbers are
-//! computed from these numbers.
+//! computed from these numbers. What is in the folders of a layer is counted, and declared again when it is first asked
+//! for: a dataset may have thousands of layers, of which most are only listed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::iter;
+use std::sync::OnceLock;
 
 use super::entry::{Entry, File, Grid, Kind, numbered};
 use super::json;
@@ -33,7 +35,7 @@ const FIRST_LAYER: &str = "data";
 /// A file or folder of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// Its place in [`Tree::nodes`].
+    /// Its place among all nodes of the tree.
     node: usize,
     /// In a grid: how many numbers its path has, and the number of these numbers in C order.
     depth: usize,
@@ -55,10 +57,25 @@ impl Item {
 
 pub(crate) struct Tree {
     views: &'static [View],
-    /// In the order of their numbers. The entries of a folder follow it.
-    nodes: Vec<Node>,
-    /// The folder of each layer.
-    layers: Vec<usize>,
+    /// The folder of the dataset and its own files. All nodes are in the order of their numbers: these come first, then
+    /// those of each branch. The entries of a folder follow it.
+    own: Vec<Node>,
+    branches: Vec<Branch>,
+    /// The branches in the order of their names.
+    by_name: Vec<usize>,
+}
+
+/// A folder of a layer, or one beside it, with all that is in it.
+struct Branch {
+    /// The folder's place among all nodes.
+    at: usize,
+    folder: Node,
+    /// The view whose folder it is; `None` for the folder of the layer.
+    view: Option<&'static View>,
+    /// Its nodes, the folder first, once they were asked for.
+    nodes: OnceLock<Vec<Node>>,
+    /// The first number after those of the nodes.
+    next: u64,
 }
 
 /// A file, a folder, or a grid.
@@ -74,6 +91,31 @@ struct Node {
     is_unlisted: bool,
     /// The entries of a folder are nodes.
     kind: Kind,
+}
+
+impl Node {
+    /// Returns the first number after this one's.
+    fn after(&self) -> u64 {
+        self.first.saturating_add(self.kind.nodes().unwrap_or(u64::MAX))
+    }
+}
+
+/// Adds an entry and all that is in it to `nodes`, the first of which gets the place and the number `begin`.
+fn add(
+    nodes: &mut Vec<Node>,
+    begin: (usize, u64),
+    Entry { name, mut kind, is_unlisted }: Entry,
+    parent: usize,
+    layer: Option<usize>,
+) {
+    let first = nodes.last().map_or(begin.1, Node::after);
+    let (index, at) = (nodes.len(), begin.0 + nodes.len());
+    let below = if let Kind::Dir(entries) = &mut kind { std::mem::take(entries) } else { Vec::new() };
+    nodes.push(Node { first, name, parent, end: at + 1, layer, is_unlisted, kind });
+    for entry in below {
+        add(nodes, begin, entry, at, layer);
+    }
+    nodes[index].end = begin.0 + nodes.len();
 }
 
 /// Returns the name of the folder of each layer.
@@ -96,6 +138,12 @@ fn layer_among(open: &OpenDataset, folders: &[impl AsRef<str>], name: &str) -> O
     }
 }
 
+/// Declares what is in the folder of a layer.
+fn in_layer(layer: LayerRef<'_>) -> Vec<Entry> {
+    let views = layer.views.iter().filter(|view| view.beside_layer.is_none());
+    views.flat_map(|view| numbered((view.entries)(layer))).collect()
+}
+
 /// Returns the names in a dataset's folder that no layer can have.
 fn taken_names() -> HashSet<String> {
     [DATASET_JSON, ERROR_TXT, OUTLINE].map(str::to_owned).into()
@@ -109,22 +157,19 @@ fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
     pub(crate) fn new(open: &OpenDataset, views: &'static [View]) -> Self {
-        let mut tree = Self { views, nodes: Vec::new(), layers: Vec::new() };
+        let mut tree = Self { views, own: Vec::new(), branches: Vec::new(), by_name: Vec::new() };
         let description = File { may_block: true, ..File::new(description) };
         let error = File { is_there: |_| false, ..File::new(|_| Ok(String::new().into())) };
         let outline = File { is_there: |layer| outline(layer.open).is_some(), ..File::new(outline_text) };
         let own = [(DATASET_JSON, description), (ERROR_TXT, error), (OUTLINE, outline)];
         let own = own.map(|(name, file)| Entry::new(name, Kind::File(file)));
-        tree.add(Entry::dir("", own.into()), 0, None);
+        add(&mut tree.own, (0, 0), Entry::dir("", own.into()), 0, None);
         let mut taken = taken_names();
         for (layer, name) in layer_names(open, &mut taken).into_iter().enumerate() {
             let shown = LayerRef { open, layer, views };
-            let entries = |view: &View| numbered((view.entries)(shown));
-            let in_layer = views.iter().filter(|view| view.beside_layer.is_none()).flat_map(entries).collect();
-            tree.layers.push(tree.nodes.len());
-            tree.add(Entry::dir(name.clone(), in_layer), 0, Some(layer));
+            tree.add_branch(shown, name.clone(), None, in_layer(shown));
             for (view, suffix) in views.iter().filter_map(|view| Some((view, view.beside_layer?))) {
-                let entries = entries(view);
+                let entries = numbered((view.entries)(shown));
                 if entries.is_empty() {
                     continue;
                 }
@@ -132,33 +177,63 @@ impl Tree {
                 // the name of the layer's folder, if it leaves room for the suffix
                 let short = || file_name(shown.name(), most);
                 let folder = if name.len() <= most { name.clone() } else { short() } + suffix;
-                tree.add(Entry::dir(unique(folder, NAME_MAX, &mut taken), entries), 0, Some(layer));
+                tree.add_branch(shown, unique(folder, NAME_MAX, &mut taken), Some(view), entries);
             }
         }
-        tree.nodes[0].end = tree.nodes.len();
+        tree.own[0].end = tree.branches.last().map_or(tree.own.len(), |last| last.folder.end);
+        tree.by_name = (0..tree.branches.len()).collect();
+        tree.by_name.sort_unstable_by(|a, b| tree.branches[*a].folder.name.cmp(&tree.branches[*b].folder.name));
         tree
     }
 
-    fn add(&mut self, Entry { name, mut kind, is_unlisted }: Entry, parent: usize, layer: Option<usize>) {
-        let after = |last: &Node| last.first.saturating_add(last.kind.nodes().unwrap_or(u64::MAX));
-        let first = self.nodes.last().map_or(0, after);
-        let at = self.nodes.len();
-        let below = if let Kind::Dir(entries) = &mut kind { std::mem::take(entries) } else { Vec::new() };
-        self.nodes.push(Node { first, name, parent, end: at + 1, layer, is_unlisted, kind });
-        for entry in below {
-            self.add(entry, at, layer);
+    /// Adds a folder of a layer, and counts what is in it.
+    fn add_branch(&mut self, of: LayerRef<'_>, name: String, view: Option<&'static View>, entries: Vec<Entry>) {
+        let last = self.branches.last().map(|branch| (branch.folder.end, branch.next));
+        let (at, first) = last.unwrap_or_else(|| (self.own.len(), self.own.last().map_or(0, Node::after)));
+        let mut nodes = Vec::new();
+        add(&mut nodes, (at, first), Entry::dir(name, entries), 0, Some(of.layer));
+        let next = nodes.last().map_or(first, Node::after);
+        if let Some(folder) = nodes.into_iter().next() {
+            self.branches.push(Branch { at, folder, next, view, nodes: OnceLock::new() });
         }
-        self.nodes[at].end = self.nodes.len();
     }
 
-    /// Returns whether the other tree has the same files and folders under the same numbers.
-    pub(crate) fn has_files_of(&self, other: &Self) -> bool {
-        let file = |node: &Node| (node.first, node.name.clone(), node.parent);
-        self.nodes.iter().map(file).eq(other.nodes.iter().map(file))
+    /// Returns the nodes of a branch, which are declared now if nobody has asked for them.
+    fn nodes<'a>(&self, open: &OpenDataset, branch: &'a Branch) -> &'a [Node] {
+        branch.nodes.get_or_init(|| self.declare(open, branch))
+    }
+
+    fn declare(&self, open: &OpenDataset, Branch { at, folder, view, .. }: &Branch) -> Vec<Node> {
+        let shown = self.layer_of(open, folder);
+        let entries = view.map_or_else(|| in_layer(shown), |view| numbered((view.entries)(shown)));
+        let mut nodes = Vec::new();
+        add(&mut nodes, (*at, folder.first), Entry::dir(&*folder.name, entries), 0, folder.layer);
+        nodes
+    }
+
+    /// Returns whether the other tree, that of the dataset `others`, has the same files and folders under the same
+    /// numbers.
+    pub(crate) fn has_files_of(&self, open: &OpenDataset, other: &Self, others: &OpenDataset) -> bool {
+        let is_same = |a: &Node, b: &Node| (a.first, &a.name, a.parent) == (b.first, &b.name, b.parent);
+        let are_same = |a: &[Node], b: &[Node]| a.len() == b.len() && iter::zip(a, b).all(|(a, b)| is_same(a, b));
+        are_same(&self.own, &other.own)
+            && self.branches.len() == other.branches.len()
+            && iter::zip(&self.branches, &other.branches)
+                .all(|(a, b)| are_same(&self.declare(open, a), &other.declare(others, b)))
+    }
+
+    /// Returns a node by its place among all nodes, unless it is in a branch that nobody has asked for.
+    fn at(&self, at: usize) -> Option<&Node> {
+        if at < self.own.len() {
+            return self.own.get(at);
+        }
+        let branch = &self.branches[self.branches.partition_point(|branch| branch.at <= at).checked_sub(1)?];
+        if at == branch.at { Some(&branch.folder) } else { branch.nodes.get()?.get(at - branch.at) }
     }
 
     fn node(&self, item: Item) -> &Node {
-        &self.nodes[item.node]
+        // an item that somebody holds was found among the nodes of its branch
+        self.at(item.node).unwrap_or(&self.own[0])
     }
 
     pub(crate) fn layer(&self, item: Item) -> Option<usize> {
@@ -167,7 +242,9 @@ impl Tree {
 
     /// Returns the layer whose folder this is.
     pub(crate) fn layer_of_folder(&self, folder: Item) -> Option<usize> {
-        self.layers.iter().position(|at| *at == folder.node)
+        let at = self.branches.binary_search_by_key(&folder.node, |branch| branch.at).ok()?;
+        let branch = &self.branches[at];
+        branch.view.is_none().then_some(branch.folder.layer)?
     }
 
     /// Returns what a view is asked about, of the layer that a node belongs to.
@@ -176,9 +253,12 @@ impl Tree {
     }
 
     /// Returns the file or folder with a number.
-    pub(crate) fn item(&self, number: u64) -> Option<Item> {
-        let at = self.nodes.partition_point(|node| node.first <= number).checked_sub(1)?;
-        let node = &self.nodes[at];
+    pub(crate) fn item(&self, open: &OpenDataset, number: u64) -> Option<Item> {
+        let branch = self.branches.partition_point(|branch| branch.folder.first <= number).checked_sub(1);
+        let branch = branch.map(|branch| &self.branches[branch]);
+        let (begin, nodes) = branch.map_or((0, &self.own[..]), |branch| (branch.at, self.nodes(open, branch)));
+        let within = nodes.partition_point(|node| node.first <= number).checked_sub(1)?;
+        let (at, node) = (begin + within, &nodes[within]);
         let mut number = number - node.first;
         let Kind::Grid(grid) = &node.kind else { return (number == 0).then_some(Item::at(at)) };
         for depth in 0..=grid.count.len() {
@@ -232,14 +312,17 @@ impl Tree {
     }
 
     /// Returns the entries of a folder from position `from` on, whether they are there or not.
-    fn entries(&self, folder: Item, from: u64) -> Box<dyn Iterator<Item = Item> + '_> {
+    fn entries(&self, open: &OpenDataset, folder: Item, from: u64) -> Box<dyn Iterator<Item = Item> + '_> {
         if let Kind::Grid(grid) = &self.node(folder).kind {
             let along = grid.count.get(folder.depth).copied().unwrap_or(0);
             let entry = move |at| Item { depth: folder.depth + 1, number: folder.number * along + at, ..folder };
             return Box::new((from..along).map(entry));
         }
+        if let Ok(branch) = self.branches.binary_search_by_key(&folder.node, |branch| branch.at) {
+            self.nodes(open, &self.branches[branch]);
+        }
         let (first, end) = (folder.node + 1, self.node(folder).end);
-        let nodes = iter::successors(Some(first), |at| self.nodes.get(*at).map(|node| node.end));
+        let nodes = iter::successors(Some(first), |at| self.at(*at).map(|node| node.end));
         let entries = nodes.take_while(move |at| *at < end).map(Item::at);
         Box::new(entries.skip(usize::try_from(from).unwrap_or(usize::MAX)))
     }
@@ -247,7 +330,7 @@ impl Tree {
     /// Passes the entries of a folder to `add`, from position `from` on and until it returns false: the item, and the
     /// position of the next entry.
     pub(crate) fn list(&self, open: &OpenDataset, folder: Item, from: u64, add: &mut dyn FnMut(Item, u64) -> bool) {
-        for (item, position) in self.entries(folder, from).zip(from..) {
+        for (item, position) in self.entries(open, folder, from).zip(from..) {
             // one that cannot be looked for is there: reading it says what is wrong
             let is_there = self.is_there(open, item, Blocking::Yes).unwrap_or(true);
             let is_listed = item.depth > 0 || !self.node(item).is_unlisted;
@@ -269,7 +352,7 @@ impl Tree {
     ) -> Result<Option<Item>, FormatError> {
         let found = match &self.node(folder).kind {
             Kind::Grid(grid) => find_in_grid(grid, folder, name),
-            _ => self.named(folder, name).or_else(|| match folder {
+            _ => self.named(open, folder, name).or_else(|| match folder {
                 Item::DATASET => self.find_by_layer(open, name),
                 _ => self.find_by_axis(open, folder, name),
             }),
@@ -278,24 +361,30 @@ impl Tree {
         Ok(self.is_there(open, found, blocking)?.then_some(found))
     }
 
-    fn named(&self, folder: Item, name: &str) -> Option<Item> {
-        self.entries(folder, 0).find(|item| self.node(*item).name == name)
+    fn named(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
+        if folder == Item::DATASET {
+            let own = self.own.iter().skip(1).position(|node| node.name == name);
+            let branch = || self.by_name.binary_search_by(|at| (*self.branches[*at].folder.name).cmp(name)).ok();
+            return own.map(|at| at + 1).or_else(|| Some(self.branches[self.by_name[branch()?]].at)).map(Item::at);
+        }
+        self.entries(open, folder, 0).find(|item| self.node(*item).name == name)
     }
 
     /// Finds the folder of a layer, or one beside it, whose name is typed with another name of the layer.
     fn find_by_layer(&self, open: &OpenDataset, name: &str) -> Option<Item> {
-        let folders: Vec<&str> = self.layers.iter().map(|at| &*self.nodes[*at].name).collect();
+        let of_layers = self.branches.iter().filter(|branch| branch.view.is_none());
+        let folders: Vec<&str> = of_layers.map(|branch| &*branch.folder.name).collect();
         let mut suffixes = iter::once("").chain(self.views.iter().filter_map(|view| view.beside_layer));
         suffixes.find_map(|suffix| {
             let layer = layer_among(open, &folders, name.strip_suffix(suffix)?)?;
-            self.named(Item::DATASET, &format!("{}{suffix}", folders[layer]))
+            self.named(open, Item::DATASET, &format!("{}{suffix}", folders[layer]))
         })
     }
 
     /// Finds an entry whose name has the name of an axis, which is typed in another case.
     fn find_by_axis(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         let axes = axis_names(self.layer_of(open, self.node(folder)).levels().first()?.info());
-        self.entries(folder, 0).find(|item| {
+        self.entries(open, folder, 0).find(|item| {
             let entry = &*self.node(*item).name;
             let mut places = axes.iter().enumerate().flat_map(|(n, axis)| {
                 entry.match_indices(axis.as_str()).map(move |(begin, _)| (n, begin, begin + axis.len()))
@@ -409,7 +498,7 @@ mod tests {
         let tree = Tree::new(open, registry());
         let step = |folder, name| tree.find(open, folder, name, Blocking::Yes).unwrap();
         let mut item = path.split('/').try_fold(Item::DATASET, step)?;
-        assert_eq!(tree.item(tree.number(item)), Some(item), "it has a number of its own");
+        assert_eq!(Tree::new(open, registry()).item(open, tree.number(item)), Some(item), "it has a number of its own");
         let mut names = Vec::new();
         while item != Item::DATASET {
             names.insert(0, tree.name(item));

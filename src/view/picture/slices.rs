@@ -264,7 +264,7 @@ mod tests {
             streamed += u64::from(tree.is_streamed(folder));
             for (item, _) in files.list(folder, 0) {
                 seen.push(tree.number(item) - tree.number(layer) - 1);
-                assert_eq!(tree.item(tree.number(item)), Some(item));
+                assert_eq!(tree.item(open, tree.number(item)), Some(item));
                 assert_eq!(tree.find(open, folder, &tree.name(item), Blocking::No).unwrap(), Some(item));
                 assert_eq!(tree.parent(item), folder);
                 assert_eq!(tree.content(open, item, Blocking::No).unwrap().is_none(), tree.is_folder(item));
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!((seen.len() as u64, streamed), (all, 9));
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..all));
-        assert_eq!(tree.item(tree.number(layer) + 1 + all), None);
+        assert_eq!(tree.item(open, tree.number(layer) + 1 + all), None);
     }
 
     #[test]

@@ -211,7 +211,11 @@ mod tree_tests {
                     let name = tree.name(item);
                     // chunks of zeros are absent, and found nevertheless by their numbers
                     assert_eq!(tree.find(&open, folder, &name, Blocking::Yes), Ok(Some(item)), "{name}");
-                    assert_eq!((tree.parent(item), tree.item(tree.number(item))), (folder, Some(item)), "{name}");
+                    assert_eq!(
+                        (tree.parent(item), tree.item(&open, tree.number(item))),
+                        (folder, Some(item)),
+                        "{name}"
+                    );
                     assert!(tree.number(item) > tree.number(folder));
                     seen.push(tree.number(item));
                     if tree.is_folder(item) {
@@ -226,7 +230,7 @@ mod tree_tests {
             seen.dedup();
             assert_eq!(seen.len(), listed);
             // dataset.json, error.txt, outline.geojson and the layer's folder come first
-            let last = (0..).take_while(|number| tree.item(*number).is_some()).last().unwrap();
+            let last = (0..).take_while(|number| tree.item(&open, *number).is_some()).last().unwrap();
             assert_eq!(last, 4 + count + unlisted, "{category:?}");
         }
     }
