@@ -112,6 +112,9 @@ impl Source {
         };
         let level = self.dataset.layer(layer)?.and_then(|layer| layer.level(*lod)).ok_or("no such level")?;
         let (sum, shape) = match (mounted, region) {
+            (Some(dataset), None) if !dataset.exists() => {
+                return Err("the mount of its folder does not show it: it is opened by its own name alone".into());
+            }
             (Some(dataset), None) => {
                 (hash_file(&dataset.join(layer).join(format!("lod{lod}.raw")))?, level.shape().to_vec())
             }

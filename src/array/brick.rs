@@ -381,10 +381,25 @@ impl Access {
         }
     }
 
+    /// Has the source begin to fetch the tables that tell where some bricks are stored, all at once: else each would be
+    /// asked for when the one before has come.
+    pub(super) fn fetch_tables(&self, bricks: impl Iterator<Item = Dims>) {
+        let mut tables: Vec<_> = bricks.filter_map(|at| self.array.table_range(&at)).collect();
+        tables.dedup();
+        // one that has no room is asked for when it is needed
+        if tables.len() > 1 {
+            self.request(&tables, false);
+        }
+    }
+
     fn will_need(&self, bricks: impl Iterator<Item = (Dims, Region)>, awaited: bool) -> bool {
         let wanted: Vec<_> = bricks.filter_map(|(at, region)| self.stored_range(&at, &region)).collect();
+        wanted.is_empty() || self.request(&wanted, awaited)
+    }
+
+    fn request(&self, wanted: &[(ObjectName, Range<u64>)], awaited: bool) -> bool {
         let ranges: Vec<_> = wanted.iter().map(|(object, range)| (&**object, range.clone())).collect();
-        ranges.is_empty() || self.array.source().will_need(&ranges, awaited)
+        self.array.source().will_need(&ranges, awaited)
     }
 
     /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is

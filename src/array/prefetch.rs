@@ -185,6 +185,7 @@ fn request_ahead(access: &Access, scan: &Arc<Scan>, from: u64, target: u64, posi
     let (access, plane, scan) = (access.clone(), position.plane, Arc::clone(scan));
     // not in the bulkhead of the prefetches, which wait for what is requested here
     Arc::clone(&access.resources.pool).submit(access.bulkhead, move || {
+        access.fetch_tables(bricks.clone().map(|number| scan.bricks.brick(number)));
         let mut from = bricks.start;
         while from < bricks.end {
             let to = bricks.end.min(from + REQUESTED_AT_ONCE);

@@ -41,6 +41,8 @@ const BATCH: usize = 64 << 10;
 const TAKEN_AT_ONCE: usize = 128 << 10;
 /// Pieces that are requested at a time from a source that takes long to answer.
 const REQUESTED_AT_ONCE: usize = 16;
+/// Pieces whose tables are requested at a time.
+const TABLES_AT_ONCE: usize = 64;
 
 /// Reads arrays. All reads of a process share one reader and its cache.
 pub(crate) struct Reader {
@@ -431,6 +433,8 @@ impl Read {
             let to = all.len().min(from.saturating_add(REQUESTED_AT_ONCE));
             let pieces = all.get(from..to).unwrap_or_default();
             let wanted = pieces.iter().map(|piece| (piece.brick, piece.region));
+            let next = all.get(from..all.len().min(from.saturating_add(TABLES_AT_ONCE))).unwrap_or_default();
+            self.access.fetch_tables(next.iter().map(|piece| piece.brick));
             if pieces.is_empty() || !self.access.fetch_ahead(wanted) {
                 return;
             }

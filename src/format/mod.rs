@@ -187,5 +187,5 @@ impl Finding {
 
 /// Returns the keys of a JSON object.
 fn native(object: Value) -> NativeJson {
-    serde_json::from_value(object).unwrap_or_default()
+    if let Value::Object(keys) = object { keys } else { NativeJson::new() }
 }

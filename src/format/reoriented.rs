@@ -122,6 +122,10 @@ impl Array for Reoriented {
         self.array.stored_range(&self.inner(at))
     }
 
+    fn table_range(&self, at: &Dims) -> Option<(ObjectName, Range<u64>)> {
+        self.array.table_range(&self.inner(at))
+    }
+
     fn census(&self) -> Result<Option<Census>, FormatError> {
         Ok(None)
     }

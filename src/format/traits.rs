@@ -237,6 +237,13 @@ pub(crate) trait Array: Send + Sync {
         })
     }
 
+    /// Returns the bytes of the table that tells where the brick at `at` is stored, perhaps the
+    /// [last](crate::source::last_bytes) of an object; `None` if it is known, or large. For sources that take long to
+    /// answer: the tables of several bricks are requested together. Never waits.
+    fn table_range(&self, _at: &Dims) -> Option<(ObjectName, Range<u64>)> {
+        None
+    }
+
     /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.
     /// May wait.
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {

@@ -80,6 +80,14 @@ pub(crate) fn hash_of(value: impl Hash) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
+/// No object is longer.
+pub(crate) const LONGEST: u64 = u64::MAX / 2;
+
+/// Returns what stands for the last `length` bytes of an object in [`Source::will_need`].
+pub(crate) fn last_bytes(length: u64) -> Range<u64> {
+    u64::MAX - length.min(LONGEST)..u64::MAX
+}
+
 /// Named objects whose ranges can be read by many threads at a time.
 pub(crate) trait Source: Send + Sync {
     /// Returns the bytes that an object has; `None` if it does not exist.
@@ -114,7 +122,7 @@ pub(crate) trait Source: Send + Sync {
     }
 
     /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not
-    /// exist. Never blocks. Returns whether there was room for all of them: if not, it is to be called again when some
+    /// exist; [`last_bytes`] are for [`Source::read_end`]. Never blocks. Returns whether there was room for all of them: if not, it is to be called again when some
     /// were read. There is always room for those that a thread is about to wait for (`awaited`).
     fn will_need(&self, _ranges: &[(&str, Range<u64>)], _awaited: bool) -> bool {
         true

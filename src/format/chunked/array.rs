@@ -7,7 +7,7 @@ use super::node::{Chain, ChunkKeys, Shards};
 use crate::codec::DecodeError;
 use crate::format::bytes::read_bytes;
 use crate::format::{Array, Census, FormatError, StoredBrick};
-use crate::source::{Blocking, Folder, IndexCache, Source, SourceError};
+use crate::source::{Blocking, Folder, IndexCache, Source, SourceError, last_bytes};
 use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, ObjectName, Plain, Region, StoredLength};
 
 pub(super) struct ChunkedArray {
@@ -25,6 +25,9 @@ pub(super) struct ChunkedArray {
 
 /// A part of a brick is decoded by itself if the brick has this many times as many samples.
 const MUCH_LESS: u64 = 2;
+
+/// Bytes of the longest index that is requested before it is needed: some dozens are at a time.
+const MAX_REQUESTED_INDEX: u64 = 256 << 10;
 
 /// Where the bytes of a chunk or a shard lie: bytes of the object.
 type Place = Option<Range<u64>>;
@@ -277,7 +280,59 @@ impl Array for ChunkedArray {
         Ok(self.place(at, &object, number, Blocking::Yes)?.map(|place| (object, place)))
     }
 
+    fn table_range(&self, at: &Dims) -> Option<(ObjectName, Range<u64>)> {
+        let level = self.chain.shards.first()?;
+        let (object, number) = self.object(at);
+        let is_known = self.cache.get::<Option<u64>>((self.id, number, 0)).is_some();
+        let bytes = level.index_bytes().filter(|bytes| !is_known && *bytes <= MAX_REQUESTED_INDEX)?;
+        Some((object, if level.index_at_start { 0..bytes } else { last_bytes(bytes) }))
+    }
+
     fn census(&self) -> Result<Option<Census>, FormatError> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::format::zarr::Zarr;
+    use crate::format::{Format, OpenWith};
+    use crate::test_support::memory_folder::MemoryFolder;
+
+    /// Opens an array of two shards with this many chunks of one sample each, whose objects have the bytes `shard`.
+    fn sharded(chunks: u64, index_location: &str, shard: &[u8]) -> Arc<dyn Array> {
+        let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        let shards = json!({"name": "sharding_indexed", "configuration": {
+            "chunk_shape": [1], "codecs": [bytes], "index_codecs": [bytes], "index_location": index_location}});
+        let description = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [2 * chunks], "data_type": "uint8", "fill_value": 7,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunks]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": [shards],
+        });
+        let files = [("zarr.json", description.to_string().into_bytes()), ("c/1", shard.to_vec())];
+        let files = files.map(|(name, bytes)| (name.to_owned(), bytes));
+        let folder = Arc::new(MemoryFolder::new(files.into_iter().collect()));
+        Zarr.open_array(folder, "", &OpenWith::for_one(None)).unwrap()
+    }
+
+    #[test]
+    fn the_index_of_a_shard_is_named_until_it_is_known() {
+        let index = [0, 1, u64::MAX, u64::MAX].map(u64::to_le_bytes).concat();
+        let table = |array: &Arc<dyn Array>, at: u64| {
+            let found = array.table_range(&[at].into());
+            found.map(|(object, range)| (object.to_string(), range))
+        };
+        let array = sharded(2, "end", &[b"x", &index[..]].concat());
+        for (at, object) in [(0, "c/0"), (1, "c/0"), (2, "c/1"), (3, "c/1")] {
+            assert_eq!(table(&array, at), Some((object.to_owned(), last_bytes(32))));
+        }
+        assert!(matches!(array.brick(&[3].into(), Blocking::Yes), Ok(Brick::Constant(_))));
+        assert!(matches!(array.brick(&[0].into(), Blocking::Yes), Ok(Brick::Constant(_))), "there is no such shard");
+        assert_eq!([0, 1, 2, 3].map(|at| table(&array, at)), [const { None }; 4]);
+        assert_eq!(table(&sharded(2, "start", &[]), 2), Some(("c/1".to_owned(), 0..32)));
+        assert_eq!(table(&sharded(1 << 40, "end", &[]), 2), None, "it is too long");
     }
 }

@@ -210,6 +210,9 @@ impl Source for ZipFolder {
     fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
         let in_file = |(object, range): &(&str, Range<u64>)| {
             let entry = self.entries.get(*object)?;
+            let length = range.end.saturating_sub(range.start);
+            // the last bytes of the entry, if it begins beyond them
+            let range = range.start.min(entry.stored.saturating_sub(length))..range.end;
             let (begin, end) = match entry.data.load(Ordering::Relaxed) {
                 // the header is read first
                 0 => (entry.header, entry.header + LOCAL_BYTES + object.len() as u64),

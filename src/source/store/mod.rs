@@ -192,7 +192,7 @@ mod tests {
 
     use super::connect::Backend;
     use super::*;
-    use crate::source::{Blocking, Source};
+    use crate::source::{Blocking, Source, last_bytes};
 
     /// Lists one page of everything.
     struct Pages(Arc<InMemory>);
@@ -402,6 +402,25 @@ mod tests {
         assert_eq!(read(&*folder, "x", 150_000, 5), Ok(Some(bytes[150_000..150_005].to_vec())));
         store.put("d/x", &[2; 200_000], None);
         assert_eq!(read(&*folder, "x", 0, 40_000), Err(SourceError::Changed));
+    }
+
+    #[test]
+    fn ends_that_are_fetched_ahead_are_not_asked_for_again() {
+        let store = Fixture::new(&[("d/x", &[1; 5000]), ("d/y", &[2; 5000]), ("d/short", b"12345")]);
+        let tree = store.tree("s3://bucket");
+        let folder = open(&tree, "s3://bucket/d");
+        let requests = || tree.store_status().unwrap().requests;
+        let before = requests();
+        assert!(folder.will_need(&["x", "y", "short", "none"].map(|name| (name, last_bytes(100))), false));
+        for (name, size, end) in [("x", 5000, vec![1; 100]), ("y", 5000, vec![2; 100]), ("short", 5, b"12345".into())] {
+            assert_eq!(folder.read_end(name, 100), Ok(Some((size, end))), "{name}");
+        }
+        assert_eq!((folder.read_end("none", 100), requests() - before), (Ok(None), 4));
+        // of an object of which something is known, its last bytes are a range like others
+        assert_eq!(folder.len("x"), Ok(Some(5000)));
+        assert!(folder.will_need(&[("x", last_bytes(200))], false));
+        assert_eq!(folder.read_end("x", 200), Ok(Some((5000, vec![1; 200]))));
+        assert_eq!(requests() - before, 5);
     }
 
     #[test]

@@ -18,8 +18,8 @@ use super::error::StoreError;
 use super::names::{Names, prefix_of};
 use super::staging::{MAX_REQUESTS, ObjectId, RequestLimit, Reservation, Staging};
 use crate::source::{
-    Blocking, EntryKind, FileSource, FirstFailure, Folder, NoFolder, ObjectVersion, Source, SourceError, StoreKind,
-    StoreUrl, end_by_size, new_number,
+    Blocking, EntryKind, FileSource, FirstFailure, Folder, LONGEST, NoFolder, ObjectVersion, Source, SourceError,
+    StoreKind, StoreUrl, end_by_size, last_bytes, new_number,
 };
 use crate::sync::Mutex;
 
@@ -37,8 +37,6 @@ const BLOCK: u64 = 64 << 10;
 const MAX_GAP: u64 = 128 << 10;
 /// Ranges are merged up to this length, so that there are several to be in flight.
 const MAX_MERGED: u64 = 2 << 20;
-/// No object is longer. A range that begins behind this stands for the last bytes of an object.
-const LONGEST: u64 = u64::MAX / 2;
 
 pub(super) struct Store {
     pub(super) url: StoreUrl,
@@ -134,6 +132,13 @@ impl ObjectReader {
             (None, at) if at.elapsed() >= ABSENT_TTL => None,
             (known, _) => Some(known.clone()),
         }
+    }
+
+    /// Returns the bytes of an object, if they are known.
+    fn known_size(&self, key: &str) -> Option<u64> {
+        let known = || self.known(key).map(|meta| meta.map_or(0, |meta| meta.size));
+        let size = self.file.as_ref().map(|meta| meta.size).or_else(known);
+        size.or_else(|| self.cached.as_ref()?.size(key))
     }
 
     /// Returns what the store tells of an object, the headers written with it included; `None` if it does not exist.
@@ -285,15 +290,14 @@ impl Source for ObjectReader {
     /// Asks for the end without asking for the size before, if nothing is known of the object.
     fn read_end(&self, object: &str, length: u64) -> Result<Option<(u64, Vec<u8>)>, SourceError> {
         let Some(key) = self.key_of(object)? else { return Ok(None) };
-        let has_size = self.file.is_some()
-            || self.known(&key).is_some()
-            || self.cached.as_ref().is_some_and(|cached| cached.size(&key).is_some());
+        let (object_id, range) = (self.object(&key), last_bytes(length));
+        // what was fetched ahead has told the size
+        let has_size = self.known_size(&key).is_some() && !self.store.staging.has(&object_id, &range);
         // Azure has no such requests
         if has_size || length == 0 || length > LONGEST || self.store.url.kind == StoreKind::Azure {
             return end_by_size(self, object, length);
         }
         self.check_unchanged()?;
-        let (object_id, range) = (self.object(&key), u64::MAX - length..u64::MAX);
         let request = || self.request(&object_id, range.clone());
         let fetched = self.store.staging.get(&object_id, &range, (&range, false), request);
         self.check_unchanged()?;
@@ -324,8 +328,17 @@ impl Source for ObjectReader {
                 && !staging.has_or_had(&self.object(key), range)
                 && !self.cached.as_ref().is_some_and(|cached| cached.has(key, range))
         };
-        let within = |range: &Range<u64>| range.start..range.end.min(size);
-        let keyed = ranges.iter().filter_map(|(object, range)| Some((self.key_of(object).ok()??, within(range))));
+        let within = |key: &str, range: &Range<u64>| match (range.start > LONGEST, self.known_size(key)) {
+            (false, _) => range.start..range.end.min(size),
+            (true, Some(size)) => size.saturating_sub(range.end - range.start)..size,
+            (true, None) if self.store.url.kind == StoreKind::Azure => 0..0,
+            (true, None) => range.clone(),
+        };
+        let keyed = ranges.iter().filter_map(|(object, range)| {
+            let key = self.key_of(object).ok()??;
+            let range = within(&key, range);
+            Some((key, range))
+        });
         let mut ranges: Vec<(String, Range<u64>)> = keyed.filter(|(key, range)| is_missing(key, range)).collect();
         ranges.sort_unstable_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
         let mut merged: Vec<(&str, Range<u64>)> = Vec::new();

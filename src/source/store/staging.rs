@@ -170,6 +170,11 @@ impl Staging {
         at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
+    /// Returns whether this range, and not only one that has it, is in flight or in memory.
+    pub(super) fn has(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+        self.state.lock().objects.get(object).into_iter().flatten().any(|span| span.range == *range)
+    }
+
     /// Makes room for a range that is to be fetched ahead: in any case if somebody is about to wait for it.
     pub(super) fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
         let mut state = self.state.lock();
