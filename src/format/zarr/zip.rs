@@ -210,13 +210,13 @@ impl Source for ZipFolder {
     fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
         let in_file = |(object, range): &(&str, Range<u64>)| {
             let entry = self.entries.get(*object)?;
-            let length = range.end.saturating_sub(range.start);
-            // the last bytes of the entry, if it begins beyond them
-            let range = range.start.min(entry.stored.saturating_sub(length))..range.end;
+            let first = entry.stored.saturating_sub(range.end.saturating_sub(range.start)).min(range.start);
             let (begin, end) = match entry.data.load(Ordering::Relaxed) {
+                // where the last bytes are is known when the header was read
+                0 if range.start > entry.stored => return None,
                 // the header is read first
                 0 => (entry.header, entry.header + LOCAL_BYTES + object.len() as u64),
-                data => (data.saturating_add(range.start), data),
+                data => (data.saturating_add(first), data),
             };
             Some((WHOLE, begin..end.saturating_add(range.end.min(entry.stored))))
         };
