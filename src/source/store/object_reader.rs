@@ -336,8 +336,10 @@ impl Source for ObjectReader {
         };
         let keyed = ranges.iter().filter_map(|(object, range)| {
             let key = self.key_of(object).ok()??;
+            // last bytes may have been requested before the size was known
+            let is_requested = range.start > LONGEST && staging.has_or_had(&self.object(&key), range);
             let range = within(&key, range);
-            Some((key, range))
+            (!is_requested).then_some((key, range))
         });
         let mut ranges: Vec<(String, Range<u64>)> = keyed.filter(|(key, range)| is_missing(key, range)).collect();
         ranges.sort_unstable_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
