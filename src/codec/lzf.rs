@@ -78,6 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn encodings_are_little_longer_than_what_they_encode() {
+        assert!((1 << 20..(1 << 20) + (1 << 16)).contains(&Lzf.longest(1 << 20)));
+    }
+
+    #[test]
     fn copies_may_overlap_themselves() {
         let stored = [2, b'a', b'b', b'c', 0xe0, 3, 2, 0x20, 0];
         assert_eq!(Lzf.decode_unsized(&stored, 100), Ok(b"abcabcabcabcabcccc".to_vec()));

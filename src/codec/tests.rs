@@ -79,7 +79,6 @@ fn what_others_have_encoded_is_decoded() {
             assert_eq!(stated, length as u64, "{case}");
         }
         assert!(codec.longest(length as u64) >= case.stored.len() as u64, "{case} is longer than expected");
-        assert!(codec.longest(1 << 30) <= 5 << 30, "{case} may be of any length");
         assert!(!codec.name().is_empty(), "{case}");
     }
 }

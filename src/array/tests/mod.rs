@@ -46,7 +46,7 @@ struct MixedArray {
     page_cached: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
-    /// What its source was told to fetch, if that takes long.
+    /// What its source was told to fetch for later, if fetching takes long.
     fetched: Option<Mutex<Vec<Range<u64>>>>,
 }
 
@@ -254,8 +254,8 @@ impl Source for MixedArray {
         self.fetched.is_some()
     }
 
-    fn will_need(&self, ranges: &[(&str, Range<u64>)], _awaited: bool) -> bool {
-        let fetched = self.fetched.iter();
+    fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
+        let fetched = self.fetched.iter().filter(|_| !awaited);
         fetched.for_each(|all| all.lock().extend(ranges.iter().map(|(_, range)| range.clone())));
         true
     }
