@@ -122,8 +122,9 @@ pub(crate) trait Source: Send + Sync {
     }
 
     /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not
-    /// exist; [`last_bytes`] are for [`Source::read_end`]. Never blocks. Returns whether there was room for all of them: if not, it is to be called again when some
-    /// were read. There is always room for those that a thread is about to wait for (`awaited`).
+    /// exist; [`last_bytes`] are for [`Source::read_end`]. Never blocks. Returns whether there was room for all of
+    /// them: if not, it is to be called again when some were read. There is always room for those that a thread is
+    /// about to wait for (`awaited`).
     fn will_need(&self, _ranges: &[(&str, Range<u64>)], _awaited: bool) -> bool {
         true
     }
