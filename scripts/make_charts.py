@@ -5,7 +5,6 @@
     scripts/bench views --json docs/figures/views.json
     scripts/bench in-process --json docs/figures/in-process.json
     scripts/bench store --apart --json docs/figures/store.json
-    scripts/bench page --minutes 10 --json docs/figures/page.json VOLUME...
     scripts/make_charts.py
 
 Needs nothing but Python. The charts have a transparent background, and colours for light and for dark pages.
@@ -275,31 +274,12 @@ def in_process(figures):
     chart.write("in-process.svg")
 
 
-def page(figures):
-    """The page of volfs serve beside Neuroglancer: the first picture, and a slice while scrubbing."""
-    kinds = {"first picture": (("volfs", "first picture"), ("library", "first picture of Neuroglancer")),
-             "cold slice": (("volfs", "scrubbing, not yet decoded"), ("library", "scrubbing of Neuroglancer, not yet decoded")),
-             "decoded slice": (("volfs", "scrubbing, decoded"),)}
-    found = {(row["volume"], row["what"]): row["seconds"] / row.get("frames", 1) * 1e3 for row in figures["rows"] if "seconds" in row}
-    volumes = list(dict.fromkeys(volume for volume, what in found if what == "first picture"))
-    rows = [(f"{kind}, {volume}", [(colour, found[volume, what]) for colour, what in sides if (volume, what) in found])
-            for kind, sides in kinds.items() for volume in volumes]
-    chart = Chart("ms until all planes are sharp (further left is faster)", (("volfs", "volfs serve"), ("library", "Neuroglancer")),
-                  [value for _, sides in rows for _, value in sides], log=True)
-    for label, sides in rows:
-        chart.row(label, [(colour, [value], f"{value:.0f} ms") for colour, value in sides], chart.points)
-    chart.write("page.svg")
-
-
 def main():
     """Draws all charts."""
     bench, views = load("bench.json"), load("views.json")
     for draw, figures in ((whole, bench), (slices, bench), (boxes, views), (files, views), (store, load("store.json")), (serve, load("serve.json")),
                           (processor, bench), (in_process, load("in-process.json"))):
         draw(figures)
-    # where the page has been measured
-    if (FOLDER / "page.json").exists():
-        page(load("page.json"))
 
 
 if __name__ == "__main__":
