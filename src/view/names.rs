@@ -13,8 +13,11 @@ const AXIS_NAME_MAX: usize = NAME_MAX - "lod99.by-.npy".len();
 
 /// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are
 /// percent-encoded, so that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the
-/// whole name.
+/// whole name. Nothing is `unnamed`.
 pub(crate) fn file_name(name: &str, max: usize) -> String {
+    if name.is_empty() {
+        return "unnamed".to_owned();
+    }
     let mut encoded = String::with_capacity(name.len());
     for c in name.chars() {
         if c == '/' || c == '%' || c.is_control() || matches!(name, "." | "..") {
@@ -116,6 +119,7 @@ mod tests {
         assert_eq!(file_name(".", NAME_MAX), "%2E");
         assert_eq!(file_name("..", NAME_MAX), "%2E%2E");
         assert_eq!(file_name(".x", NAME_MAX), ".x");
+        assert_eq!(file_name("", NAME_MAX), "unnamed");
     }
 
     #[test]

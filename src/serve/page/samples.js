@@ -133,6 +133,8 @@ export class SampleStore {
       if (this.bytes <= KEPT_BYTES) break;
       this.kept.delete(other);
       this.bytes -= old.byteLength;
+      // the memory is free at once, and not when the collector comes
+      old.buffer?.transfer?.(0);
     }
   }
 
