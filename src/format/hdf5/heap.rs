@@ -190,7 +190,8 @@ pub(super) fn global_value(file: &File, collection: u64, number: u32) -> Result<
         if found == number {
             return Ok(fields.take(length)?.to_vec());
         }
-        fields.take(length.next_multiple_of(8).min(fields.rest().len()))?;
+        let rest = fields.rest().len();
+        fields.take(length.min(rest).next_multiple_of(8).min(rest))?;
     }
     Err(format!("the global heap at address {collection} has no object {number}").into())
 }
