@@ -94,12 +94,15 @@ function painterOfLabels(samples, picked) {
   };
 }
 
+/** What was painted last. */
+let image = null;
+
 /**
  * Paints `rows` x `columns` samples; sample (row, column) stands at row * rowStep + column * columnStep. `low` and `high`
- * are the stored numbers of the first and the last colour of `map`.
+ * are the stored numbers of the first and the last colour of `map`. The next call paints into the same memory.
  */
 export function paint(samples, { rows, columns, rowStep, columnStep }, { map, low, high, missing, kind, picked }) {
-  const image = new ImageData(columns, rows);
+  if (image?.width !== columns || image.height !== rows) image = new ImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
   const colourOfLabel = map === LABELS ? painterOfLabels(samples, picked) : null;
   const colours = colourOfLabel ? null : table(map);
