@@ -239,6 +239,7 @@ def vast_layer(folder):
 
 def measure(volfs, volume, browser, chromium, options, minutes):
     """Yields what is measured on one volume: name, text, and figures."""
+
     def first():
         with Server(volfs, volume.parent) as server:
             seconds, page = first_picture(browser, f"{server.address}{volume.name}/")
@@ -304,22 +305,21 @@ def main():
         rows.append({"volume": volume, "what": name} | found)
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        about = {"load": os.getloadavg()[0], "browser": f"Chromium {browser.version}", "beside": figures.version_of("neuroglancer")}
-        browser.close()
+        def started():
+            return playwright.chromium.launch(executable_path=chromium, args=options)
+
+        about = {"load": os.getloadavg()[0], "beside": figures.version_of("neuroglancer")}
         for volume in args.volumes:
-            browser = playwright.chromium.launch(executable_path=chromium, args=options)
-            for row in measure(args.volfs, volume.resolve(), browser, chromium, options, args.minutes):
-                note(volume.name, *row)
-            browser.close()
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        with tempfile.TemporaryDirectory() as folder, Server(args.volfs, vast_layer(Path(folder))) as server:
+            with started() as browser:
+                for row in measure(args.volfs, volume.resolve(), browser, chromium, options, args.minutes):
+                    note(volume.name, *row)
+        with started() as browser, tempfile.TemporaryDirectory() as folder, Server(args.volfs, vast_layer(Path(folder))) as server:
+            about["browser"] = f"Chromium {browser.version}"
             _, page = first_picture(browser, f"{server.address}vast/")
             # what the first picture left to do is no part of panning
             page.wait_for_timeout(1000)
             found = page.evaluate(PAN, 5)
             note("20,000 x 20,000", "panning", f"{found['frames'] / 5:.0f} frames/s, longest {found['longest']:.0f} ms", found | {"seconds": 5})
-        browser.close()
     if args.json:
         figures.write(args.json, args.volfs, begin, about, rows=rows)
 

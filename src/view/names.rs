@@ -13,7 +13,7 @@ const AXIS_NAME_MAX: usize = NAME_MAX - "lod99.by-.npy".len();
 
 /// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are
 /// percent-encoded, so that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the
-/// whole name. Nothing is `unnamed`.
+/// whole name; an empty name becomes `unnamed`.
 pub(crate) fn file_name(name: &str, max: usize) -> String {
     if name.is_empty() {
         return "unnamed".to_owned();
