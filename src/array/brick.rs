@@ -54,8 +54,18 @@ pub(super) struct Access {
     /// Whether bricks of which all samples are read are dropped afterwards. For large reads: new memory for the cache
     /// costs as much as decoding again.
     pub(super) drops_whole_bricks: bool,
-    /// Whether a part of a brick may be kept in place of all of it: not for readers that go on to its other parts.
-    pub(super) loads_parts: bool,
+    /// What may be loaded in place of a whole brick.
+    pub(super) parts: Parts,
+}
+
+/// Which parts of coded bricks may be loaded in place of all of them: none for readers that go on to the other parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    None,
+    /// Those that take less time to decode.
+    Faster,
+    /// Those, and planes that take less memory.
+    FasterOrSmaller,
 }
 
 impl Access {
@@ -88,7 +98,7 @@ impl Access {
         lookups.clear();
         lookups.extend(pieces.iter().map(|piece| (self.key(&piece.brick), None)));
         let mut found = self.resources.cache.get_many(lookups);
-        if self.scan.is_none() && found < lookups.len() {
+        if (self.scan.is_none() || self.parts != Parts::None) && found < lookups.len() {
             let missing = lookups.iter().zip(pieces).enumerate().filter(|(_, ((_, brick), _))| brick.is_none());
             let (places, mut parts): (Vec<usize>, Vec<Lookup>) =
                 missing.map(|(n, (_, piece))| (n, (self.part_key(&piece.brick), None))).unzip();
@@ -117,15 +127,16 @@ impl Access {
 
     /// Whether `region` of a brick is in memory. This does not count as a use.
     pub(super) fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
+        let cache = &self.resources.cache;
         self.scan.as_ref().is_some_and(|scan| scan.planes.holds(scan.bricks.number(brick), region))
-            || self.resources.cache.contains(self.key(brick))
+            || cache.contains(self.key(brick))
+            || self.parts != Parts::None && cache.contains(self.part_key(brick))
     }
 
     /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
     /// `brick` says where it is stored; it [is loaded whole](Self::is_loaded_whole).
     pub(super) fn get_or_load(&self, at: &Dims, brick: &Brick, region: &Region, purpose: Purpose) -> DecodeResult {
-        if purpose == Purpose::Read
-            && self.loads_parts
+        if self.parts != Parts::None
             && let Some(part) = self.get_or_load_part(at, brick, region)
         {
             return part;
@@ -172,6 +183,7 @@ impl Access {
         let part = self.array.part_around(coded, region);
         let slab = match part {
             Some(_) => None,
+            None if self.parts == Parts::Faster => return None,
             None => Some(self.slab_around(coded, region)?),
         };
         let key = self.part_key(at);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::brick::{Access, stored_length};
+use super::brick::{Access, Parts, stored_length};
 use super::plain::missing_object;
 use super::read::Reader;
 use crate::format::{Array, FormatError};
@@ -45,7 +45,7 @@ impl Reader {
                     scan: None,
                     counters: None,
                     drops_whole_bricks: false,
-                    loads_parts: false,
+                    parts: Parts::None,
                 };
                 drop(access.load(&brick)?);
             }

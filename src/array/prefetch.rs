@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::brick::{Access, Purpose};
+use super::brick::{Access, Parts, Purpose};
 use super::progress::REORDER_WINDOW;
 use super::resources::Resources;
 use super::scan::{BrickOrder, PrefetchOrder, Retention, Scan, ScanState, brick_bytes};
@@ -118,7 +118,8 @@ impl Prefetcher {
             PrefetchOrder::Visits => decoders,
         };
         while let Some(step) = scan.update(|state| state.claim(order, target, workers)) {
-            let job = PrefetchJob { access: access.clone(), order, target, share: scan.now().share };
+            let only_plane = (access.parts != Parts::None).then_some(position.plane);
+            let job = PrefetchJob { access: access.clone(), order, target, only_plane, share: scan.now().share };
             if job.needs_loading(scan, step) {
                 let bulkhead = access.bulkhead.for_prefetch(decoders);
                 access.resources.pool.submit(bulkhead, move || job.run(step));
@@ -277,6 +278,8 @@ struct PrefetchJob {
     order: PrefetchOrder,
     /// The step before which the job ends.
     target: u64,
+    /// The plane for which parts of bricks are loaded.
+    only_plane: Option<u64>,
     /// The scan's share of the cache when `target` was decided; the job ends if it becomes less.
     share: usize,
 }
@@ -286,7 +289,7 @@ impl PrefetchJob {
     fn place(&self, scan: &Scan, step: u64) -> (Dims, u64) {
         let bricks = &scan.bricks;
         match self.order {
-            PrefetchOrder::Bricks => (bricks.brick(step), scan.plane()),
+            PrefetchOrder::Bricks => (bricks.brick(step), self.only_plane.unwrap_or_else(|| scan.plane())),
             PrefetchOrder::Visits => {
                 let plane = step / bricks.layer_bricks();
                 let number = bricks.bricks(bricks.layer_of(plane)).start + step % bricks.layer_bricks();

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::brick::Access;
+use super::brick::{Access, Parts};
 use super::cache::BrickCache;
 use super::copier::{Copied, Copier, ReadError};
 use super::output::{MEANWHILE, Meanwhile, Memory, Rows, Work, lend};
@@ -204,7 +204,7 @@ impl Reader {
         let bytes = selections.iter().map(Selection::samples).fold(0, u64::saturating_add).saturating_mul(size as u64);
         let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
         let begins = from_file.as_ref().is_none_or(|file| file.reader.is_none());
-        let loads_parts = match &selections[..] {
+        let is_slice = match &selections[..] {
             [one] if is_entire && scan.is_none() && begins => {
                 // readers that begin with the first sample, or with a part of a plane of a file, are likely to read on
                 let cut = (0..shape.len()).filter(|axis| one.shape[*axis] < shape[*axis]).count();
@@ -212,8 +212,15 @@ impl Reader {
             }
             _ => false,
         };
+        let is_in_only_plane = from_file.as_ref().is_some_and(|file| file.may_want_one_plane);
+        let parts = match () {
+            () if is_slice => Parts::FasterOrSmaller,
+            // what is stored elsewhere is not fetched for each part
+            () if is_in_only_plane && !array.source().fetches_ahead() => Parts::Faster,
+            () => Parts::None,
+        };
         let resources = Arc::clone(&self.resources);
-        let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, loads_parts };
+        let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, parts };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
         let Copied { pending, has_decoded, is_unchecked } = match copied {
             Ok(copied) => copied,
@@ -238,7 +245,8 @@ impl Reader {
 
     /// Has memory made ready for the bricks of a slice, for a client that has opened a file of the array and is likely to
     /// read samples next: the kernel takes longer to make their pages than fast codecs to decode them. Does nothing if
-    /// the bricks need not be decoded, if their source takes longer than the pages, or if clients read already.
+    /// the bricks need not be decoded, if parts of them are decoded at first, if their source takes longer than the pages,
+    /// or if clients read already.
     pub(crate) fn prefault_slice(&self, array: &dyn Array, blocking: Blocking) {
         let (count, resources) = (array.info().grid.count(), &self.resources);
         if array.source().fetches_ahead() || !resources.buffers.is_unused_for_bricks() {
@@ -248,6 +256,15 @@ impl Reader {
         let middle = Dims::from_fn(count.len(), |a| count[a] / 2);
         // whoever reads it gets the error
         let Ok(Brick::Coded(coded)) = array.brick(&middle, blocking) else { return };
+        let held = coded.layout.held;
+        let has_part = |axis| {
+            let mut plane = held;
+            plane.shape[axis] = 1;
+            array.part_around(&coded, &plane).is_some()
+        };
+        if (0..held.axes()).all(has_part) {
+            return;
+        }
         let bricks = count[1..].iter().product::<u64>();
         resources.buffers.will_need_bricks(coded.decoded, usize::try_from(bricks).unwrap_or(usize::MAX));
         resources.prefault();

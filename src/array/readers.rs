@@ -28,6 +28,8 @@ pub(crate) struct Recorded {
     pub(super) scan: Option<Arc<Scan>>,
     /// A reader of the file scans many planes.
     pub(super) has_scans: bool,
+    /// The reader is in the plane that it began with, and may want no other: it did not begin at the start of the file.
+    pub(super) may_want_one_plane: bool,
 }
 
 impl Readers {
@@ -55,13 +57,15 @@ impl Readers {
                 }
                 readers.push(Arc::new(Scan::new(&self.bricks, Progress::new(samples), &self.shared)));
             }
-            return Recorded { reader: None, scan: None, has_scans };
+            return Recorded { reader: None, scan: None, has_scans, may_want_one_plane: samples.start > 0 && !ahead };
         };
         let reader = Arc::clone(&readers[at]);
         readers[at..].rotate_left(1);
         drop(readers);
         let scan = reader.record(samples, ahead, page_cached).then(|| Arc::clone(&reader));
-        Recorded { reader: Some(reader), scan, has_scans }
+        let progress = reader.now().progress;
+        let may_want_one_plane = progress.first > 0 && progress.end_of_only_plane(plane, size).is_some();
+        Recorded { reader: Some(reader), scan, has_scans, may_want_one_plane }
     }
 
     /// Returns the prefetches in flight for all readers.

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::brick::{Access, Purpose};
+use super::brick::{Access, Parts, Purpose};
 use super::cache::ScanQuota;
 use super::early_eviction::BrickKey;
 use super::planes::SegmentPlan;
@@ -192,7 +192,7 @@ impl CacheShares {
                         scan: Some(scan),
                         counters: None,
                         drops_whole_bricks: false,
-                        loads_parts: false,
+                        parts: Parts::None,
                     };
                     handovers.insert(at, Handover { access, layer, removes_bricks });
                 }

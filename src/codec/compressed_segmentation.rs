@@ -12,11 +12,6 @@
 
 use std::ops::Range;
 
-/// Bits of samples for which a table is copied before it is used: of these, indexes cannot exceed the copy.
-const SMALL: u32 = 8;
-/// Entries of the copy of a table.
-const ENTRIES: usize = 1 << SMALL;
-
 /// A volume of several channels. Extents are along x, y and z.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -92,7 +87,6 @@ struct Channel<'a> {
 impl Channel<'_> {
     fn decode<const N: usize>(&self, out: &mut [[u8; N]]) -> Result<(), String> {
         let [blocks_x, blocks_y, _] = self.shape.blocks();
-        let mut table = [[0; N]; ENTRIES];
         let blocks = |axis: usize| {
             let (wanted, block) = (&self.wanted[axis], self.shape.block[axis].max(1));
             wanted.start / block..wanted.end.div_ceil(block)
@@ -101,7 +95,7 @@ impl Channel<'_> {
             for y in blocks(1) {
                 for x in blocks(0) {
                     let number = x + blocks_x * (y + blocks_y * z);
-                    self.block(number, [x, y, z], &mut table, out)
+                    self.block(number, [x, y, z], out)
                         .ok_or_else(|| format!("block {number} is damaged or cut off"))?;
                 }
             }
@@ -110,110 +104,157 @@ impl Channel<'_> {
     }
 
     /// Decodes what is wanted of a block. `None` if a part of it lies outside of the channel's bytes.
-    fn block<const N: usize>(
-        &self,
-        number: usize,
-        at: [usize; 3],
-        table: &mut [[u8; N]; ENTRIES],
-        out: &mut [[u8; N]],
-    ) -> Option<()> {
-        let (block, wanted, stored) = (&self.shape.block, self.wanted, self.stored);
-        let (header, values) = (word(stored, 2 * number)?, word(stored, 2 * number + 1)?);
-        let (bits, ids) = (header >> 24, stored.get(4 * (header & 0xff_ffff) as usize..)?.as_chunks::<N>().0);
-        let begin = [0, 1, 2].map(|axis| at[axis] * block[axis]);
-        // samples of the block
-        let part = [0, 1, 2].map(|axis| {
-            let end = wanted[axis].end.min(begin[axis].saturating_add(block[axis]));
-            wanted[axis].start.max(begin[axis]) - begin[axis]..end - begin[axis]
-        });
-        let row_of = |y: usize, z: usize| {
-            let place = [part[0].start, y, z];
-            let at = [0, 1, 2].map(|axis| begin[axis] + place[axis] - wanted[axis].start);
-            at[0] + wanted[0].len() * (at[1] + wanted[1].len() * at[2])
-        };
-        let (row, ys) = (part[0].len(), part[1].clone());
-        let rows = part[2].clone().flat_map(|z| ys.clone().map(move |y| (y, z)));
-        if bits == 0 {
+    fn block<const N: usize>(&self, number: usize, at: [usize; 3], out: &mut [[u8; N]]) -> Option<()> {
+        let (header, values) = (word(self.stored, 2 * number)?, word(self.stored, 2 * number + 1)?);
+        let ids = self.stored.get(4 * (header & 0xff_ffff) as usize..)?.as_chunks::<N>().0;
+        let rows = self.rows(at)?;
+        if header >> 24 == 0 {
             let id = *ids.first()?;
-            for (y, z) in rows {
-                let at = row_of(y, z);
-                out.get_mut(at..at + row)?.fill(id);
-            }
-            return Some(());
+            return rows.try_for_each(out, |_, row| {
+                let (eights, rest) = row.as_chunks_mut::<8>();
+                eights.fill([id; 8]);
+                rest.fill(id);
+                Some(())
+            });
         }
-        if !bits.is_power_of_two() || bits > 32 {
-            return None;
+        let values = self.stored.get(usize::try_from(values).ok()?.checked_mul(4)?..)?;
+        match header >> 24 {
+            1 => packed::<1, 2, N>(values, ids, &rows, out),
+            2 => packed::<2, 4, N>(values, ids, &rows, out),
+            4 => packed::<4, 16, N>(values, ids, &rows, out),
+            8 => packed::<8, 256, N>(values, ids, &rows, out),
+            16 => rows.try_for_each(out, |first, row| whole::<2, N>(values, first, ids, row)),
+            32 => rows.try_for_each(out, |first, row| whole::<4, N>(values, first, ids, row)),
+            _ => None,
         }
-        let values = stored.get(usize::try_from(values).ok()?.checked_mul(4)?..)?;
-        if bits <= SMALL {
-            let count = ids.len().min(1 << bits);
-            table[..count].copy_from_slice(&ids[..count]);
+    }
+
+    /// Returns the rows of what is wanted of the block at this place among the blocks.
+    fn rows(&self, at: [usize; 3]) -> Option<Rows> {
+        let (block, wanted) = (&self.shape.block, self.wanted);
+        let (mut count, mut in_block, mut in_out) = ([0; 3], [0; 3], [0; 3]);
+        for axis in 0..3 {
+            let begin = at[axis].checked_mul(block[axis])?;
+            let (first, end) = (wanted[axis].start.max(begin), wanted[axis].end.min(begin.saturating_add(block[axis])));
+            count[axis] = end.checked_sub(first)?;
+            (in_block[axis], in_out[axis]) = (first - begin, first - wanted[axis].start);
         }
-        let mut greatest = 0;
-        for (y, z) in rows {
-            let at = row_of(y, z);
-            let row = out.get_mut(at..at + row)?;
-            let first = block[0].checked_mul(y.checked_add(block[1].checked_mul(z)?)?)?.checked_add(part[0].start)?;
-            let row_greatest = match bits {
-                1 => packed::<1, N>(values, first, table, row)?,
-                2 => packed::<2, N>(values, first, table, row)?,
-                4 => packed::<4, N>(values, first, table, row)?,
-                8 => packed::<8, N>(values, first, table, row)?,
-                16 => whole::<2, N>(values, first, ids, row)?,
-                _ => whole::<4, N>(values, first, ids, row)?,
-            };
-            greatest = row_greatest.max(greatest);
-        }
-        // an index beyond the table has found an id of another block
-        ((greatest as usize) < ids.len() || bits > SMALL).then_some(())
+        let steps_in_block = [block[0], block[0].checked_mul(block[1])?];
+        // no number of a sample in the block is greater
+        steps_in_block[1].checked_mul(block[2])?;
+        let steps = [steps_in_block, [wanted[0].len(), wanted[0].len() * wanted[1].len()]];
+        let number = |at: [usize; 3], steps: [usize; 2]| at[0] + at[1] * steps[0] + at[2] * steps[1];
+        let first = [number(in_block, steps[0]), number(in_out, steps[1])];
+        Some(Rows { length: count[0], count: [count[1], count[2]], first, steps })
     }
 }
 
-/// Decodes a row of samples of `BITS` bits, the first of which has the number `first` in its block. Returns an index
-/// that is not less than any in the row, and less than 2^`BITS`.
+/// Rows along x of a box of samples.
+struct Rows {
+    /// Samples of a row.
+    length: usize,
+    /// Rows along y and z.
+    count: [usize; 2],
+    /// The numbers of the first sample: in its block, and in what is wanted.
+    first: [usize; 2],
+    /// What is added to these numbers from one row to the next along y and z.
+    steps: [[usize; 2]; 2],
+}
+
+impl Rows {
+    /// Calls `decode` for each row, with the number of its first sample in the block, and its samples in `out`.
+    #[inline]
+    fn try_for_each<const N: usize>(
+        &self,
+        out: &mut [[u8; N]],
+        mut decode: impl FnMut(usize, &mut [[u8; N]]) -> Option<()>,
+    ) -> Option<()> {
+        for z in 0..self.count[1] {
+            for y in 0..self.count[0] {
+                let at = |n: usize| self.first[n] + y * self.steps[n][0] + z * self.steps[n][1];
+                decode(at(0), out.get_mut(at(1)..at(1) + self.length)?)?;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Decodes rows of samples of `BITS` bits, which are indexes into a table of `ENTRIES`, 2^`BITS`, or fewer.
+fn packed<const BITS: usize, const ENTRIES: usize, const N: usize>(
+    values: &[u8],
+    ids: &[[u8; N]],
+    rows: &Rows,
+    out: &mut [[u8; N]],
+) -> Option<()> {
+    if let Some(table) = ids.first_chunk::<ENTRIES>() {
+        return rows
+            .try_for_each(out, |first, row| unpack::<BITS, N>(values, first, row, |index| table[index % ENTRIES]));
+    }
+    // the bytes of the channel end with the table
+    let mut greatest = 0;
+    rows.try_for_each(out, |first, row| {
+        unpack::<BITS, N>(values, first, row, |index| {
+            greatest = index.max(greatest);
+            ids.get(index).copied().unwrap_or([0; N])
+        })
+    })?;
+    (greatest < ids.len()).then_some(())
+}
+
+/// Decodes a row of samples of `BITS` bits, 8 at most, the first of which has the number `first` in its block.
 #[inline]
-fn packed<const BITS: usize, const N: usize>(
+fn unpack<const BITS: usize, const N: usize>(
     values: &[u8],
     first: usize,
-    table: &[[u8; N]; ENTRIES],
     row: &mut [[u8; N]],
-) -> Option<u32> {
-    let mask = (1u64 << BITS) - 1;
-    let mut greatest = 0;
-    // so many samples that their bits are in one number of 64 bits, wherever they begin
-    let at_once = (64 - 8) / BITS;
+    mut id_of: impl FnMut(usize) -> [u8; N],
+) -> Option<()> {
     let mut bit = first.checked_mul(BITS)?;
-    for part in row.chunks_mut(at_once) {
-        let bytes = values.get(bit / 8..(bit + part.len() * BITS).div_ceil(8))?;
-        let mut held = match values.get(bit / 8..).and_then(|rest| rest.first_chunk::<8>()) {
+    // the bits of eight samples are in one number of 64 bits, wherever they begin: those of 8 bits begin with a byte
+    let mut next = |count: usize| {
+        let bytes = values.get(bit / 8..)?;
+        let held = match bytes.first_chunk::<8>() {
             Some(eight) => u64::from_le_bytes(*eight),
-            None => bytes.iter().rev().fold(0, |held, byte| held << 8 | u64::from(*byte)),
+            None => {
+                let bytes = bytes.get(..(bit % 8 + count * BITS).div_ceil(8))?;
+                bytes.iter().rev().fold(0, |held, byte| held << 8 | u64::from(*byte))
+            }
         } >> (bit % 8);
-        bit += part.len() * BITS;
-        for to in part {
-            let index = held & mask;
-            greatest = index.max(greatest);
-            *to = table[index as usize & (ENTRIES - 1)];
-            held >>= BITS;
+        bit += count * BITS;
+        Some(held)
+    };
+    let index = |held: u64, n: usize| (held >> (n * BITS)) as usize & ((1 << BITS) - 1);
+    let (eights, rest) = row.as_chunks_mut::<8>();
+    for eight in eights {
+        let held = next(8)?;
+        for (n, to) in eight.iter_mut().enumerate() {
+            *to = id_of(index(held, n));
         }
     }
-    Some(greatest as u32)
+    if !rest.is_empty() {
+        let held = next(rest.len())?;
+        for (n, to) in rest.iter_mut().enumerate() {
+            *to = id_of(index(held, n));
+        }
+    }
+    Some(())
 }
 
-/// Decodes a row of samples of `B` bytes. Returns 0.
+/// Decodes a row of samples of `B` bytes.
+#[inline]
 fn whole<const B: usize, const N: usize>(
     values: &[u8],
     first: usize,
     ids: &[[u8; N]],
     row: &mut [[u8; N]],
-) -> Option<u32> {
+) -> Option<()> {
     let (values, _) = values.as_chunks::<B>();
     let values = values.get(first..first.checked_add(row.len())?)?;
     for (to, index) in row.iter_mut().zip(values) {
         let index = index.iter().rev().fold(0, |index, byte| index << 8 | usize::from(*byte));
         *to = *ids.get(index)?;
     }
-    Some(0)
+    Some(())
 }
 
 #[cfg(test)]

@@ -69,6 +69,34 @@ fn a_layer_that_fits_is_decoded_once() {
 }
 
 #[test]
+fn for_the_first_plane_of_a_reader_parts_are_decoded_and_all_bricks_once_when_it_goes_on() {
+    const PLANE: usize = 64 * 64 * 2;
+    // from which plane on, and how many bytes are decoded for the first plane and for the layer
+    for (first, of_plane, of_layer) in [(70, PLANE, PLANE + LAYER), (0, LAYER, LAYER)] {
+        at_most(1.0, &format!("from plane {first}"), || {
+            let counters: Arc<Counters> = Arc::default();
+            let array =
+                MixedArray { has_parts: true, ..MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded() };
+            let (array, reader) = (Arc::new(array), reader_with(4 * LAYER, &counters));
+            let (whole, file) = (array.whole(), open(&array));
+            let mut read = |bytes: Range<usize>| {
+                for start in bytes.step_by(PLANE / 8) {
+                    let samples = start as u64 / 2..(start + PLANE / 8) as u64 / 2;
+                    let read = read_with(&reader, &array, samples, Some(&file)).unwrap();
+                    assert!(read == whole[start..start + PLANE / 8], "at {start}");
+                }
+                while reader.gauges() != Default::default() {
+                    thread::yield_now();
+                }
+                counters.bytes_decoded.get() as f64
+            };
+            let decoded = [first..first + 1, first + 1..first + 9].map(|p| read(p.start * PLANE..p.end * PLANE));
+            (decoded[0] / of_plane as f64).max(decoded[1] / of_layer as f64)
+        });
+    }
+}
+
+#[test]
 fn a_layer_that_does_not_fit_is_decoded_a_few_times() {
     // of a layer, in sixteenths
     for (part, most) in [(15, 1.3), (12, 1.5), (8, 2.4), (4, 3.6), (2, 5.8), (1, 11.5)] {
