@@ -27,6 +27,8 @@ use crate::sync::{Condvar, Mutex};
 /// The age of a file at its first refresh; each further refresh is at twice the age of the one before.
 const FIRST_REFRESH: Duration = Duration::from_millis(1500);
 const REFRESHES: u32 = 6;
+/// Of the age at which a file makes its dataset be refreshed, this part at least is between two refreshes.
+const PART_BETWEEN: u32 = 4;
 /// A wait for nothing in particular.
 const LONG: Duration = Duration::from_secs(1 << 20);
 
@@ -91,7 +93,7 @@ impl RefreshQueue {
 pub(crate) struct RecentWrites {
     number: u64,
     queue: Arc<RefreshQueue>,
-    due: Mutex<Option<Instant>>,
+    next: Mutex<NextRefresh>,
     /// When the version was first seen, if another one was seen before: then its files are no older than that, whatever
     /// the clock of a file server says.
     first_seen: Option<Instant>,
@@ -100,11 +102,18 @@ pub(crate) struct RecentWrites {
     future: Mutex<[Option<(SystemTime, Instant)>; 2]>,
 }
 
+#[derive(Debug, Default)]
+struct NextRefresh {
+    due: Option<Instant>,
+    /// When the last refresh began.
+    last: Option<Instant>,
+}
+
 impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
     /// of it was first seen, if another one was seen before.
     pub(crate) fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self { number, queue, due: Mutex::default(), first_seen, future: Mutex::default() })
+        Arc::new(Self { number, queue, next: Mutex::default(), first_seen, future: Mutex::default() })
     }
 
     /// Creates a record for a dataset that is never refreshed.
@@ -123,8 +132,11 @@ impl RecentWrites {
     /// Records that a file with these times (mtime and ctime) is read from now on.
     pub(super) fn record_times(&self, times: [SystemTime; 2]) {
         let now = Now::get();
-        if let Some(delay) = next_refresh(self.age(times, now)) {
-            self.set_due(now.monotonic + delay);
+        let age = self.age(times, now);
+        if let Some(delay) = next_refresh(age) {
+            let due = now.monotonic + delay;
+            let earliest = self.next.lock().last.map(|last| last + age.saturating_add(delay) / PART_BETWEEN);
+            self.set_due(earliest.map_or(due, |earliest| due.max(earliest)));
         }
     }
 
@@ -152,31 +164,31 @@ impl RecentWrites {
     }
 
     pub(crate) fn is_due(&self) -> bool {
-        self.due.lock().is_some_and(|at| at <= Instant::now())
+        self.next.lock().due.is_some_and(|at| at <= Instant::now())
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        self.due.lock().is_some()
+        self.next.lock().due.is_some()
     }
 
     /// Forgets what was recorded: a refresh begins, and everything is read again.
     pub(crate) fn clear(&self) {
-        *self.due.lock() = None;
+        *self.next.lock() = NextRefresh { due: None, last: Some(Instant::now()) };
     }
 
     /// Queues the refresh that is due later, if there is one: the queue keeps one time for each dataset, the earliest,
     /// and has removed it.
     pub(crate) fn requeue(&self) {
-        let due = *self.due.lock();
+        let due = self.next.lock().due;
         due.into_iter().for_each(|at| self.queue.insert(self.number, at));
     }
 
     /// Records that a refresh is due at this time, unless one is due before.
     pub(crate) fn set_due(&self, at: Instant) {
-        let mut due = self.due.lock();
-        if due.is_none_or(|known| known > at) {
-            *due = Some(at);
-            drop(due);
+        let mut next = self.next.lock();
+        if next.due.is_none_or(|known| known > at) {
+            next.due = Some(at);
+            drop(next);
             self.queue.insert(self.number, at);
         }
     }
@@ -344,6 +356,27 @@ mod tests {
         recent.requeue();
         assert_eq!(queue.next(Some(Duration::from_secs(60))), Some(7));
         assert!(recent.is_due());
+    }
+
+    #[test]
+    fn files_that_were_written_one_after_another_do_not_have_their_dataset_refreshed_for_each() {
+        let queue = Arc::<RefreshQueue>::default();
+        let recent = RecentWrites::new(7, Arc::clone(&queue), None);
+        let now = Now::get();
+        let record = |age| recent.record_times([now.wall - age; 2]);
+        // the age at which a file makes a refresh due is 12 seconds
+        record(ms(11_990));
+        let due = || recent.next.lock().due.unwrap().saturating_duration_since(now.monotonic);
+        assert!(due() <= ms(20));
+        recent.clear();
+        record(ms(11_980));
+        record(ms(6500));
+        assert!((ms(3000)..=ms(3500)).contains(&due()), "{:?} after a refresh", due());
+        recent.record_change();
+        assert!(due() <= ms(1000), "a change that was seen does not wait");
+        recent.clear();
+        record(ms(100));
+        assert!((ms(1300)..=ms(1900)).contains(&due()), "{:?}: later than the distance", due());
     }
 
     #[test]
