@@ -106,7 +106,7 @@ fn check_range(
     let selections = Selection::from_range(array.info(), &order, samples.clone(), 0).collect();
     let from_file = Some(file.record(&samples, ahead, page_cached));
     let out = reader.buffers().try_take(expected.len()).expect("there is memory");
-    reader.read(request(array, selections, from_file), out, move |read| {
+    reader.read(request(array, selections, from_file), out, Arc::default(), move |read| {
         done.send(read.map(|bytes| bytes.to_vec())).expect("somebody waits");
     });
     let read = answer.recv().expect("a reply").expect("the samples can be read");

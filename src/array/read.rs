@@ -106,19 +106,9 @@ impl Reader {
     }
 
     /// Reads samples to `out`. `done` gets it back when they are there, little-endian: from within this call if nothing
-    /// has to be waited for, otherwise from a worker of the pool.
+    /// has to be waited for, otherwise from a worker of the pool. Once `is_ended`, since the client has gone away, the
+    /// rest of the read is left out, and the buffer has arbitrary content.
     pub(crate) fn read(
-        self: &Arc<Self>,
-        request: ReadRequest,
-        out: Buffer,
-        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
-    ) {
-        self.read_unless(request, out, Arc::default(), done)
-    }
-
-    /// Like [`Reader::read`], for a client that may go away: once `is_ended`, the rest of the read is left out, and the
-    /// buffer has arbitrary content.
-    pub(crate) fn read_unless(
         self: &Arc<Self>,
         request: ReadRequest,
         out: Buffer,

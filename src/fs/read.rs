@@ -287,7 +287,7 @@ impl Volfs {
         let request = array::ReadRequest { array, selections, bulkhead, counters, from_file, is_entire: false };
         // what is read ahead may be for another client
         let is_closed = if to.ahead { Arc::default() } else { Arc::clone(&file.is_closed) };
-        self.reader.read_unless(request, memory, Arc::clone(&is_closed), move |read| {
+        self.reader.read(request, memory, Arc::clone(&is_closed), move |read| {
             if is_closed.load(Ordering::Relaxed) {
                 return done(Err(FsError::BadHandle));
             }

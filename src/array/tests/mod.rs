@@ -284,8 +284,9 @@ fn read_selections(
     let (done, answer) = mpsc::channel();
     let request =
         ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file, is_entire: true };
-    reader
-        .read(request, reader.buffers().take(bytes), move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
+    reader.read(request, reader.buffers().take(bytes), Arc::default(), move |read| {
+        done.send(read.map(|bytes| bytes.to_vec())).unwrap()
+    });
     answer.recv().unwrap()
 }
 
@@ -392,7 +393,9 @@ fn a_small_box_in_memory_is_answered_within_the_call() {
     let (array, bulkhead) = (Arc::clone(&array) as _, Bulkhead::new(0));
     let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true };
     let out = reader.buffers().take(first.len());
-    reader.read(request, out, move |read| done.send((thread::current().id(), read.unwrap().to_vec())).unwrap());
+    reader.read(request, out, Arc::default(), move |read| {
+        done.send((thread::current().id(), read.unwrap().to_vec())).unwrap()
+    });
     assert_eq!(answer.try_recv(), Ok((thread::current().id(), first)));
 }
 
@@ -589,7 +592,7 @@ fn nothing_is_decoded_for_a_client_that_has_gone_away() {
         let (array, bulkhead) = (Arc::clone(&array) as _, Bulkhead::new(0));
         let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: false };
         let is_ended = Arc::new(AtomicBool::new(is_gone));
-        reader.read_unless(request, out, is_ended, move |read| done.send(read.is_ok()).unwrap());
+        reader.read(request, out, is_ended, move |read| done.send(read.is_ok()).unwrap());
         assert!(answer.recv().unwrap());
         assert_eq!(counters.bricks_decoded.get(), bricks);
     }

@@ -79,7 +79,7 @@ fn for_the_first_plane_of_a_reader_parts_are_decoded_and_all_bricks_once_when_it
                 MixedArray { has_parts: true, ..MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded() };
             let (array, reader) = (Arc::new(array), reader_with(4 * LAYER, &counters));
             let (whole, file) = (array.whole(), open(&array));
-            let mut read = |bytes: Range<usize>| {
+            let read = |bytes: Range<usize>| {
                 for start in bytes.step_by(PLANE / 8) {
                     let samples = start as u64 / 2..(start + PLANE / 8) as u64 / 2;
                     let read = read_with(&reader, &array, samples, Some(&file)).unwrap();

@@ -286,7 +286,7 @@ fn read(
     let from_file = Some(file.record(&samples, false, true));
     let array = Arc::clone(array) as Arc<dyn Array>;
     let request = ReadRequest { array, selections, bulkhead, counters: None, from_file, is_entire: true };
-    reader.read(request, out, move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
+    reader.read(request, out, Arc::default(), move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }
 

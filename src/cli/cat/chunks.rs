@@ -177,7 +177,7 @@ fn begin(reader: &Arc<Reader>, content: &Content, part: Range<u64>, answer: Answ
         // samples as they are
         Step::Read { samples, is_last: true } => {
             let (request, out) = request(samples);
-            reader.read(request, out, move |read| drop(answer.send(read)));
+            reader.read(request, out, Arc::default(), move |read| drop(answer.send(read)));
         }
         step => {
             let (reader, content) = (Arc::clone(reader), content.clone());
