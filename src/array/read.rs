@@ -29,6 +29,9 @@ use crate::volume::{Brick, Dims};
 const DECODE_BUDGET: usize = 256 << 20;
 /// Of a read of more bytes nothing is copied by the calling thread alone: several workers are faster.
 const MAX_AT_ONCE: u64 = 1 << 20;
+/// Nor of a read for which the processor fetches more bytes than this: samples that lie apart take a cache line each.
+const MAX_FETCHED_AT_ONCE: u64 = 4 << 20;
+const CACHE_LINE: u64 = 64;
 /// Reads of one selection with more bytes do not fill the cache with bricks that they have read completely. Patches do:
 /// they are often read again.
 const LARGE: u64 = 8 << 20;
@@ -287,7 +290,8 @@ impl Reader {
 fn copy_at_once<'a>(access: &'a Access, selections: &'a [Selection], out: &mut Rows<'_>) -> Result<Copied, ReadError> {
     let mut pieces = Pieces::new(&access.info().grid, selections);
     let bytes = selections.iter().map(Selection::samples).sum::<u64>() * access.sample_size() as u64;
-    if bytes > MAX_AT_ONCE && access.scan.is_none() {
+    let is_large = bytes > MAX_AT_ONCE || fetched_bytes(access, selections, bytes) > MAX_FETCHED_AT_ONCE;
+    if is_large && access.scan.is_none() {
         return Ok(Copied { pending: pieces.collect(), ..Copied::default() });
     }
     let at_once = (MAX_HELD / brick_bytes(access.info())).clamp(1, MAX_PIECES);
@@ -300,6 +304,21 @@ fn copy_at_once<'a>(access: &'a Access, selections: &'a [Selection], out: &mut R
         }
         copier.copy(&some, out)?;
     }
+}
+
+/// Returns how many bytes the processor fetches for samples of so many bytes, or fewer, as far as the first piece tells.
+fn fetched_bytes(access: &Access, selections: &[Selection], bytes: u64) -> u64 {
+    let (info, size) = (access.info(), access.sample_size() as u64);
+    if bytes / size * CACHE_LINE <= MAX_FETCHED_AT_ONCE {
+        return bytes;
+    }
+    let Some(piece) = Pieces::new(&info.grid, selections).next() else { return bytes };
+    let Ok(brick) = access.array.brick(&piece.brick, Blocking::No) else { return bytes };
+    let strides = brick.layout().map_or_else(|| info.brick_shape.strides(size), |layout| layout.strides);
+    let step = &selections[piece.selection as usize].step;
+    let several = (0..step.len()).filter(|axis| piece.region.shape[*axis] > step[*axis]);
+    let apart = several.map(|axis| strides[axis].saturating_mul(step[axis])).min().unwrap_or(size);
+    bytes / size * apart.min(CACHE_LINE).max(size)
 }
 
 /// Ends a read that has all its samples.
