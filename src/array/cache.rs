@@ -316,6 +316,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::memory::entry_weight;
     use crate::volume::{ArrayId, Dims};
 
     fn brick(bytes: usize) -> DecodeResult {
@@ -386,14 +387,14 @@ mod tests {
 
     #[test]
     fn scans_and_other_readers_do_not_evict_each_others_bricks() {
-        let cache = cache(20 * 1200);
+        let cache = cache(20 * 1350);
         let array = ArrayId::next();
         let read = |n: u64, keep| assert!(cache.get_or_decode((array, n), keep, || brick(1000)).0.is_ok());
         let held = |from: u64, to: u64| (from..to).filter(|n| cache.contains((array, *n))).count();
         for n in 0..20 {
             read(n, Keep::Shared);
         }
-        let quota = ScanQuota { partition: 10 * 1200, scan_resistant: true, ..ScanQuota::default() };
+        let quota = ScanQuota { partition: 10 * 1350, scan_resistant: true, ..ScanQuota::default() };
         cache.set_scan_quota(quota, (0..2).map(|n| (array, n)));
         // the bricks that the scan wants moved to its partition; of the others the most recently used ones are left
         assert_eq!((held(0, 2), held(2, 20)), (2, 10));
@@ -410,7 +411,14 @@ mod tests {
         assert_eq!((held(140, 145), held(145, 148), held(148, 150)), (5, 0, 2), "demoted bricks are evicted first");
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
         assert_eq!((held(140, 150), held(240, 250)), (7, 10));
-        assert!(cache.bytes() <= 20 * 1200);
+        assert!(cache.bytes() <= 20 * 1350);
+    }
+
+    #[test]
+    fn small_bricks_weigh_what_they_take() {
+        // counts of the owner, links of the list, a place in the table, and two blocks of the allocator
+        let besides = size_of::<DecodedBrick>() + size_of::<BrickKey>() + 10 * size_of::<usize>();
+        assert!(entry_weight(64) >= 64 + besides, "{besides}");
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
-/// Bytes that an entry takes besides its value: in the map, the list and the allocator.
-const OVERHEAD: usize = 128;
+/// Bytes that a small decoded brick takes besides its samples: in the map, the list and the allocator, and its layout.
+/// Measured: 380 to 400. Other entries take less.
+const OVERHEAD: usize = 400;
 /// The overhead counts one byte less for each this many bytes of the value. So it is nothing for large values, and a
 /// cache of n bytes holds n bytes of them.
-const BYTES_PER_OVERHEAD_BYTE: usize = 64;
+const BYTES_PER_OVERHEAD_BYTE: usize = 16;
 
 /// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
 /// value is.
