@@ -236,11 +236,11 @@ impl Reader {
         }
     }
 
-    /// Has memory made ready for the bricks of a slice, for a client that has opened a file of the array and is likely to
-    /// read samples next: the kernel takes longer to make their pages than fast codecs to decode them. Does nothing if
-    /// the bricks need not be decoded, if parts of them are decoded at first, if their source takes longer than the pages,
-    /// or if clients read already.
-    pub(crate) fn prefault_slice(&self, array: &dyn Array, blocking: Blocking) {
+    /// Has memory made ready for the bricks of a slice, across the axis `slowest` or any, for a client that has opened a
+    /// file of the array and is likely to read samples next: the kernel takes longer to make their pages than fast codecs
+    /// to decode them. Does nothing if the bricks need not be decoded, or only parts of them, if their source takes longer
+    /// than the pages, or if clients read already.
+    pub(crate) fn prefault_slice(&self, array: &dyn Array, slowest: Option<usize>, blocking: Blocking) {
         let (count, resources) = (array.info().grid.count(), &self.resources);
         if array.source().fetches_ahead() || !resources.buffers.is_unused_for_bricks() {
             return;
@@ -249,18 +249,17 @@ impl Reader {
         let middle = Dims::from_fn(count.len(), |a| count[a] / 2);
         // whoever reads it gets the error
         let Ok(Brick::Coded(coded)) = array.brick(&middle, blocking) else { return };
-        let held = coded.layout.held;
         let has_part = |axis| {
-            let mut plane = held;
+            let mut plane = coded.layout.held;
             plane.shape[axis] = 1;
             array.part_around(&coded, &plane).is_some()
         };
-        if (0..held.axes()).all(has_part) {
-            return;
+        let axes = coded.layout.held.axes();
+        if (0..axes).any(|axis| slowest.is_none_or(|slowest| slowest == axis) && !has_part(axis)) {
+            let bricks = count[1..].iter().product::<u64>();
+            resources.buffers.will_need_bricks(coded.decoded, usize::try_from(bricks).unwrap_or(usize::MAX));
+            resources.prefault();
         }
-        let bricks = count[1..].iter().product::<u64>();
-        resources.buffers.will_need_bricks(coded.decoded, usize::try_from(bricks).unwrap_or(usize::MAX));
-        resources.prefault();
     }
 
     /// Returns the pool that the buffers of reads may be taken from.

@@ -103,12 +103,13 @@ impl Volfs {
                 Content::Bytes(_) => None,
                 Content::Array(_) | Content::Computed(_) => node.as_ref().map(|node| self.counters_of(node)),
             };
+            let slowest = matches!(content, Content::Array(_)).then(|| content.order().axis(0));
             let mut file = FileHandle::new(ino, content, (resolved.layer(), dataset), epoch);
             file.made_by.clone_from(&made_by);
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
-                self.prepare_for_reads(&resolved, blocking);
+                self.prepare_for_reads(&resolved, slowest, blocking);
                 return Ok(OpenReply { handle, pages });
             }
             self.release(handle);
@@ -117,11 +118,11 @@ impl Volfs {
     }
 
     /// Prepares for a client that has opened a file of a layer: whoever opens its description is likely to read samples
-    /// next.
-    fn prepare_for_reads(&self, opened: &Resolved, blocking: Blocking) {
+    /// next. The planes of samples lie across the axis `slowest`.
+    fn prepare_for_reads(&self, opened: &Resolved, slowest: Option<usize>, blocking: Blocking) {
         let Some(DatasetLayer { open, layer }) = opened.layer() else { return };
         if let Some(finest) = open.dataset.layers().get(layer).and_then(|layer| layer.levels.first()) {
-            self.reader.prefault_slice(&**finest, blocking);
+            self.reader.prefault_slice(&**finest, slowest, blocking);
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) struct ChunkedArray {
 
 /// A part of a brick is decoded by itself if the brick has this many times as many samples.
 const MUCH_LESS: u64 = 2;
+/// Bytes of a part of a brick, at least.
+const PART: u64 = 32 << 10;
 
 /// Bytes of the longest index that is requested before it is needed: some dozens are at a time.
 const MAX_REQUESTED_INDEX: u64 = 256 << 10;
@@ -228,11 +230,17 @@ impl Array for ChunkedArray {
         if !self.chain.pipeline.has_parts() {
             return None;
         }
-        let mut layout = coded.layout;
-        (layout.held.start[axis], layout.held.shape[axis]) = (region.start[axis], region.shape[axis]);
-        let is_small = MUCH_LESS * region.shape[axis] <= coded.layout.held.shape[axis];
-        let decoded = usize::try_from(region.shape[axis] * layout.strides[axis]).ok()?;
-        (is_small && coded.layout.held.contains(region)).then(|| Coded { decoded, layout, ..coded.clone() })
+        let (mut layout, whole) = (coded.layout, &coded.layout.held);
+        if !whole.contains(region) {
+            return None;
+        }
+        // as many planes as blocks mostly have: they are decoded together anyway
+        let planes = (PART / layout.strides[axis].max(1)).max(1);
+        let begin = (region.start[axis] - whole.start[axis]) / planes * planes;
+        let end = region.end(axis).saturating_sub(whole.start[axis]).next_multiple_of(planes).min(whole.shape[axis]);
+        (layout.held.start[axis], layout.held.shape[axis]) = (whole.start[axis] + begin, end - begin);
+        let decoded = usize::try_from((end - begin) * layout.strides[axis]).ok()?;
+        (MUCH_LESS * (end - begin) <= whole.shape[axis]).then(|| Coded { decoded, layout, ..coded.clone() })
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
