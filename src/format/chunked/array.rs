@@ -25,7 +25,7 @@ pub(super) struct ChunkedArray {
 
 /// A part of a brick is decoded by itself if the brick has this many times as many samples.
 const MUCH_LESS: u64 = 2;
-/// Bytes of a part of a brick, at least.
+/// Bytes of a part of a large brick, at least.
 const PART: u64 = 32 << 10;
 
 /// Bytes of the longest index that is requested before it is needed: some dozens are at a time.
@@ -235,7 +235,7 @@ impl Array for ChunkedArray {
             return None;
         }
         // as many planes as blocks mostly have: they are decoded together anyway
-        let planes = (PART / layout.strides[axis].max(1)).max(1);
+        let planes = (PART / layout.strides[axis].max(1)).min(whole.shape[axis] / (2 * MUCH_LESS)).max(1);
         let begin = (region.start[axis] - whole.start[axis]) / planes * planes;
         let end = region.end(axis).saturating_sub(whole.start[axis]).next_multiple_of(planes).min(whole.shape[axis]);
         (layout.held.start[axis], layout.held.shape[axis]) = (whole.start[axis] + begin, end - begin);
