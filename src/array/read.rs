@@ -289,8 +289,8 @@ impl Reader {
 fn copy_at_once<'a>(access: &'a Access, selections: &'a [Selection], out: &mut Rows<'_>) -> Result<Copied, ReadError> {
     let mut pieces = Pieces::new(&access.info().grid, selections);
     let bytes = selections.iter().map(Selection::samples).sum::<u64>() * access.sample_size() as u64;
-    let is_large = bytes > MAX_AT_ONCE || fetched_bytes(access, selections, bytes) > MAX_FETCHED_AT_ONCE;
-    if is_large && access.scan.is_none() {
+    let is_large = || bytes > MAX_AT_ONCE || fetched_bytes(access, selections, bytes) > MAX_FETCHED_AT_ONCE;
+    if access.scan.is_none() && is_large() {
         return Ok(Copied { pending: pieces.collect(), ..Copied::default() });
     }
     let at_once = (MAX_HELD / brick_bytes(access.info())).clamp(1, MAX_PIECES);
