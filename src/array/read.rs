@@ -206,11 +206,13 @@ impl Reader {
             _ => false,
         };
         let is_in_only_plane = from_file.as_ref().is_some_and(|file| file.may_want_one_plane);
-        let parts = match () {
-            () if is_slice => Parts::FasterOrSmaller,
+        let parts = if is_slice {
+            Parts::FasterOrSmaller
+        } else if is_in_only_plane && !array.source().fetches_ahead() {
             // what is stored elsewhere is not fetched for each part
-            () if is_in_only_plane && !array.source().fetches_ahead() => Parts::Faster,
-            () => Parts::None,
+            Parts::Faster
+        } else {
+            Parts::None
         };
         let resources = Arc::clone(&self.resources);
         let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, parts };

@@ -131,7 +131,10 @@ impl RecentWrites {
 
     /// Records that a file with these times (mtime and ctime) is read from now on.
     pub(super) fn record_times(&self, times: [SystemTime; 2]) {
-        let now = Now::get();
+        self.record_at(times, Now::get());
+    }
+
+    fn record_at(&self, times: [SystemTime; 2], now: Now) {
         let age = self.age(times, now);
         if let Some(delay) = next_refresh(age) {
             let due = now.monotonic + delay;
@@ -363,20 +366,21 @@ mod tests {
         let queue = Arc::<RefreshQueue>::default();
         let recent = RecentWrites::new(7, Arc::clone(&queue), None);
         let now = Now::get();
-        let record = |age| recent.record_times([now.wall - age; 2]);
-        // the age at which a file makes a refresh due is 12 seconds
+        let record = |age| recent.record_at([now.wall - age; 2], now);
+        let due = || recent.next.lock().due.map(|due| due - now.monotonic);
+        let refresh = || *recent.next.lock() = NextRefresh { due: None, last: Some(now.monotonic) };
+        // the age at which these files make a refresh due is 12 seconds
         record(ms(11_990));
-        let due = || recent.next.lock().due.unwrap().saturating_duration_since(now.monotonic);
-        assert!(due() <= ms(20));
-        recent.clear();
+        assert_eq!(due(), Some(ms(10)));
+        refresh();
         record(ms(11_980));
         record(ms(6500));
-        assert!((ms(3000)..=ms(3500)).contains(&due()), "{:?} after a refresh", due());
+        assert_eq!(due(), Some(ms(3000)), "a quarter of it after a refresh");
         recent.record_change();
-        assert!(due() <= ms(1000), "a change that was seen does not wait");
-        recent.clear();
+        assert!(recent.is_due(), "a change that was seen does not wait");
+        refresh();
         record(ms(100));
-        assert!((ms(1300)..=ms(1900)).contains(&due()), "{:?}: later than the distance", due());
+        assert_eq!(due(), Some(ms(1400)), "later than a quarter of its age");
     }
 
     #[test]
