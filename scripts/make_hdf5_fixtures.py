@@ -261,6 +261,96 @@ def pyramids():
     expect_all("viewer.h5")
 
 
+def virtual(name, libver):
+    """Virtual datasets, whose sources are in files of the folder `parts` and in the file itself."""
+    free = h5s.UNLIMITED
+    layout, source = h5py.VirtualLayout, h5py.VirtualSource
+
+    def part(number, path="d", shape=(8, 20, 20)):
+        return source(f"parts/c{number}.h5", path, shape)
+
+    def mapped(file, path, shape, most, mappings, data_type="<i2"):
+        """Makes a dataset of mappings: start, stride, count and block for each axis on both sides, where not all."""
+        def selected(shape, most, steps):
+            space = h5s.create_simple(shape, most)
+            if steps:
+                start, stride, count, block = zip(*steps)
+                space.select_hyperslab(start, count, stride, block)
+            return space
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_fill_value(np.array(5, data_type))
+        for (to, where, dataset, source_shape, source_most, steps) in mappings:
+            properties.set_virtual(selected(shape, most, to), where.encode(), dataset.encode(), selected(source_shape, source_most, steps))
+        h5d.create(file.id, path.encode(), h5t.py_create(np.dtype(data_type)), h5s.create_simple(shape, most), properties)
+
+    with h5py.File(ROOT / name, "w", libver=libver) as file:
+        made = layout((3, 8, 20, 20), "i2")
+        for number in range(3):
+            made[number] = part(number)
+        file.create_virtual_dataset("stacked", made, fillvalue=-1)
+        made = layout((28, 20, 20), "i2")
+        for number in range(4):
+            made[8 * number:8 * number + (8 if number < 3 else 4)] = part(number, shape=(8 if number < 3 else 4, 20, 20))
+        file.create_virtual_dataset("one after the other, the last one missing", made, fillvalue=-1)
+        made = layout((24, 20, 20), "i2")
+        for number in range(3):
+            made[number::3] = part(number)
+        file.create_virtual_dataset("in turn", made, fillvalue=-1)
+        made = layout((27, 20, 30), "i2")
+        for number in range(3):
+            made[9 * number:9 * number + 8, 3:17, 1:21:2] = part(number)[:, 2:16, 7:17]
+        file.create_virtual_dataset("across chunks", made, fillvalue=-7)
+        made = layout((8, 10), "i2")
+        made[:, :] = part(1)[:, 3, 1::2]
+        file.create_virtual_dataset("plane", made)
+        made = layout((2, 6, 10), "f4")
+        for number in range(2):
+            made[number] = source(f"parts/p{number}.h5", "deep/d", (6, 10))
+        file.create_virtual_dataset("contiguous, big-endian", made)
+        file["own"] = samples((6, 4), "u1")
+        # with more elements in all mappings than in the dataset, the library forgets the fill value
+        made = layout((3, 12), "u1")
+        made[:, :4] = source(".", "own", (6, 4))[1:4]
+        made[:, 2:6] = source(".", "own", (6, 4))[:3]
+        made[2, 10] = source(".", "link/own", (6, 4))[5, 1]
+        file.create_virtual_dataset("of this file, overlapping", made, fillvalue=9)
+        file["link"] = h5py.SoftLink("/")
+        every = (20, 20), [(0, 20, 1, 20)] * 2
+        grown = [(f"parts/c{number}.h5", "growing", (8 + number, 20, 20), (free, 20, 20)) for number in range(3)]
+        mapped(file, "growing side by side", (0, 20, 60), (free, 20, 60), [
+            ([(0, 1, 1, free), (0, 20, 1, 20), (20 * number, 20, 1, 20)], *grown[number], [(0, 1, 1, free), *every[1]])
+            for number in range(3)])
+        mapped(file, "growing in turn", (0, 20, 20), (free, 20, 20), [
+            ([(2 * number, 6, free, 2), *every[1]], *grown[number], [(0, 1, free, 1), *every[1]]) for number in range(3)])
+        mapped(file, "numbered", (0, 20, 20), (free, 20, 20), [
+            ([(1, 9, free, 8), *every[1]], "parts/c%b.h5", "d", (8, 20, 20), None, [(0, 8, 1, 8), *every[1]])])
+        mapped(file, "numbered datasets", (0, 4), (free, 4), [
+            ([(0, 1, free, 1), (0, 4, 1, 4)], ".", "100%% row %b", (4,), None, None)], "|u1")
+        for number in range(3):
+            file[f"100% row {number}"] = samples((4,), "u1", number)
+        # names that are stored once
+        made = layout((4, 8, 20, 20), "i2")
+        for number in range(4):
+            made[number] = source(f"parts/c{number % 2}.h5", "d", (8, 20, 20))
+        file.create_virtual_dataset("same names", made)
+        made = layout((3, 8, 20, 20), "i2")
+        made[:] = source(".", "stacked", made.shape)
+        file.create_virtual_dataset("of a virtual one", made)
+        mapped(file, "without sources", (3, 4), None, [])
+    expect_all(name, ["of a virtual one"])
+
+
+def virtual_parts():
+    (ROOT / "parts").mkdir()
+    for number in range(3):
+        with h5py.File(ROOT / f"parts/c{number}.h5", "w", libver="latest") as file:
+            file.create_dataset("d", data=samples((8, 20, 20), "<i2", number), chunks=(4, 8, 8), compression="gzip")
+            file.create_dataset("growing", data=samples((8 + number, 20, 20), "<i2", number + 10), chunks=(1, 20, 20), maxshape=(None, 20, 20), compression="gzip")
+    for number in range(2):
+        with h5py.File(ROOT / f"parts/p{number}.h5", "w") as file:
+            file["deep/d"] = samples((6, 10), ">f4", number)
+
+
 def main():
     shutil.rmtree(ROOT, ignore_errors=True)
     ROOT.mkdir(parents=True)
@@ -273,6 +363,9 @@ def main():
     links("links-latest.h5", "latest")
     netcdf("rain.nc")
     pyramids()
+    virtual_parts()
+    virtual("virtual-earliest.h5", "earliest")
+    virtual("virtual-latest.h5", "latest")
     lines = ",\n".join(json.dumps(entry) for entry in expected)
     (ROOT / "expected.json").write_text(f"[\n{lines}\n]\n")
 

@@ -153,7 +153,7 @@ impl Opened {
         let engine = Engine::get();
         let tree = origin.tree(formats().folder_files(), true, Arc::clone(&engine.counters));
         let tree = tree.map_err(|e| OpenError::io(&origin.path, &e))?;
-        let with = OpenWith { index: Arc::clone(&engine.index), quality };
+        let with = OpenWith { index: Arc::clone(&engine.index), quality, beside: None };
         let dataset = open_source(formats(), tree, with).map_err(|error| OpenError::new(&origin.path, error))?;
         let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();
         let layers = dataset.dataset.layers().iter().map(levels).collect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::recognise::Recogniser;
-use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
+use crate::format::{Dataset, FilesBeside, Format, FormatError, OpenWith, Registry};
 use crate::source::{
     FileSource, Folder, FolderProbe, LocalTree, NoFolder, ObjectVersion, Permissions, RecentWrites, Source,
     SourceError, Tree, tells_what_is_there,
@@ -120,7 +120,13 @@ impl OpenContext {
         } else {
             let format = self.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
             let file = place.open_file(path, recent).map_err(FormatError::from)?;
-            (format, self.open_file(format, &file, version)?, Some(file))
+            let mut real = path.to_owned();
+            if place.about().by_links {
+                // where programs look for the files that this one names
+                real = real.canonicalize().unwrap_or(real);
+            }
+            let dataset = self.open_file(format, &file, (&real, version), recent, read)?;
+            (format, dataset, Some(file))
         };
         Ok(OpenDataset {
             name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -137,15 +143,36 @@ impl OpenContext {
         &self,
         format: &dyn Format,
         file: &Arc<dyn FileSource>,
-        version: ObjectVersion,
+        (path, version): (&Path, ObjectVersion),
+        recent: &Arc<RecentWrites>,
+        read: &mut Option<Permissions>,
     ) -> Result<Box<dyn Dataset>, FormatError> {
         if file.version() != version {
             return Err(SourceError::Changed.into());
         }
-        let dataset = format.open(Arc::clone(file) as Arc<dyn Source>, &self.with);
+        let with = OpenWith { beside: Some(self.beside(path, recent)), ..self.with.clone() };
+        let dataset = format.open(Arc::clone(file) as Arc<dyn Source>, &with);
+        if let Some(folder) = with.beside.as_ref().and_then(FilesBeside::opened) {
+            *read = folder.settle_permissions();
+            if folder.is_changed() {
+                return Err(SourceError::Changed.into());
+            }
+        }
         // headers of two versions contradict each other: then neither the dataset nor its error means anything
         file.check_unchanged()?;
         if file.has_changed() { Err(SourceError::Changed.into()) } else { dataset }
+    }
+
+    fn beside(&self, path: &Path, recent: &Arc<RecentWrites>) -> FilesBeside {
+        let (tree, recent) = (Arc::clone(&self.tree), Arc::clone(recent));
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        FilesBeside::new(path, move || {
+            let failed = |error: io::Error| match error.kind() {
+                kind if tells_what_is_there(kind) => NoFolder::Outside,
+                _ => SourceError::io(format!("cannot look at {}", folder.display()), &error).into(),
+            };
+            tree.look(&folder).map_err(failed)?.ok_or(NoFolder::Outside)?.open_folder(&recent)
+        })
     }
 
     fn open_folder(

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 pub(crate) use reoriented::Reoriented;
 pub(crate) use segy::{SegyImport, SegySample};
-pub(crate) use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};
+pub(crate) use traits::{Array, Census, Dataset, FilesBeside, Format, HiddenLayer, Layer, OpenWith, StoredBrick};
 use traits::{MAX_COUNTED_BYTES, MAX_DESCRIBED_BYTES};
 
 use crate::memory::OutOfMemory;

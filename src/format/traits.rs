@@ -1,12 +1,13 @@
 //! The traits that a format implements, and the types that they exchange.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
-use crate::source::{Blocking, Folder, FolderProbe, IndexCache, Source};
+use crate::source::{Blocking, Folder, FolderProbe, IndexCache, NoFolder, Source};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName, Region,
 };
@@ -104,17 +105,86 @@ pub(crate) struct OpenWith {
     /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
     /// samples exact, each further level one bit plane. `None` leaves nothing out.
     pub quality: Option<u8>,
+    /// The files beside the dataset's own; `None` if it is a folder, or these are not to be read.
+    pub beside: Option<FilesBeside>,
+}
+
+type OpenFolder = dyn Fn() -> Result<Arc<dyn Folder>, NoFolder> + Send + Sync;
+
+/// The files beside one that is a dataset, for formats whose files name others.
+#[derive(Clone)]
+pub(crate) struct FilesBeside {
+    /// Where the file itself is.
+    pub path: PathBuf,
+    open: Arc<OpenFolder>,
+    opened: Arc<OnceLock<Arc<dyn Folder>>>,
+}
+
+impl FilesBeside {
+    /// Those in the folder of the file at `path`, which `open` opens.
+    pub(crate) fn new(
+        path: &Path,
+        open: impl Fn() -> Result<Arc<dyn Folder>, NoFolder> + Send + Sync + 'static,
+    ) -> Self {
+        Self { path: path.to_owned(), open: Arc::new(open), opened: Arc::default() }
+    }
+
+    /// Returns the folder that the file is in, and opens it the first time.
+    pub(crate) fn folder(&self) -> Result<Arc<dyn Folder>, NoFolder> {
+        if let Some(opened) = self.opened() {
+            return Ok(opened);
+        }
+        let opened = (self.open)()?;
+        Ok(Arc::clone(self.opened.get_or_init(|| opened)))
+    }
+
+    /// Returns the folder if anything in it was asked for.
+    pub(crate) fn opened(&self) -> Option<Arc<dyn Folder>> {
+        self.opened.get().cloned()
+    }
+
+    /// The path of the folder that the file is in.
+    pub(crate) fn parent(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Returns the path of a file that this one names. One whose absolute path is not there has been moved, and lies
+    /// beside it.
+    pub(crate) fn place_of(&self, name: &str) -> PathBuf {
+        let name = Path::new(name);
+        let (Some(last), true) = (name.file_name(), name.is_absolute()) else {
+            return without_dots(self.parent(), name);
+        };
+        let is_there = || {
+            let folder = self.folder().ok()?.folder(name.parent()?.to_str()?).ok()?;
+            folder.len(last.to_str()?).ok().flatten()
+        };
+        if is_there().is_some() { without_dots(Path::new(""), name) } else { self.parent().join(last) }
+    }
+}
+
+/// Returns the path of a name relative to a folder, without `.` and `..`.
+fn without_dots(folder: &Path, name: &Path) -> PathBuf {
+    let mut path = folder.to_owned();
+    for part in name.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+    }
+    path
 }
 
 impl OpenWith {
     /// Opens datasets at full precision, with their tables in `index`.
     pub(crate) fn new(index: Arc<IndexCache>) -> Self {
-        Self { index, quality: None }
+        Self { index, quality: None, beside: None }
     }
 
     /// Opens one dataset, with tables of its own.
     pub(crate) fn for_one(quality: Option<u8>) -> Self {
-        Self { index: IndexCache::new(OWN_INDEX_BYTES), quality }
+        Self { index: IndexCache::new(OWN_INDEX_BYTES), quality, beside: None }
     }
 }
 

@@ -110,7 +110,7 @@ impl Volfs {
         registries: Registries,
     ) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
-        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
+        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality, beside: None };
         let refreshes = Refreshes::default();
         let tree = options.origin().tree(registries.formats.folder_files(), true, Arc::clone(&counters));
         let catalog = Catalog::new(

@@ -40,7 +40,10 @@ impl PortableTree {
     /// Creates the tree of the folder or file `source`, an absolute path, and of what lies below it; links that lead
     /// elsewhere are followed if `follow_links`. Permissions are never known. Reads are counted in `counters`.
     pub(crate) fn new(source: &Path, follow_links: bool, _permissions: bool, counters: Arc<Counters>) -> Arc<Self> {
-        let root = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+        let mut root = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+        if root.is_file() {
+            root.pop();
+        }
         let files = Mutex::new(LruCache::new(MAX_FILES));
         let root = Root { root, anywhere: follow_links, files, counters };
         Arc::new(Self { source: source.to_owned(), root: Arc::new(root) })

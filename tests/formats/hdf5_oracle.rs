@@ -3,20 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::file_system::FileSystem;
 use crate::format::hdf5::Hdf5;
-use crate::format::{Dataset, FormatError, Layer};
+use crate::format::{Dataset, Format, FormatError, Layer, OpenWith};
 use crate::source::Blocking;
-use crate::test_support::memory_folder::open_file;
+use crate::test_support::memory_folder::{MemoryFolder, files_beside, open_file};
 use crate::test_support::{Npy, crc, naive, test_data};
 use crate::volume::Brick;
 
 fn open(name: &str) -> Box<dyn Dataset> {
-    let bytes = fs::read(test_data("hdf5").join(name)).unwrap();
-    open_file(&Hdf5, bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
+    let path = test_data("hdf5").join(name);
+    let bytes = fs::read(&path).unwrap();
+    let with = OpenWith { beside: Some(files_beside(path)), ..OpenWith::for_one(None) };
+    let source = Arc::new(MemoryFolder::of_one_file(bytes));
+    Hdf5.open(source, &with).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn layer<'a>(dataset: &'a dyn Dataset, name: &str) -> &'a Layer {
@@ -48,8 +52,9 @@ fn every_array_reads_as_h5py_says() {
         let dataset = open(name);
         let arrays = arrays(&*dataset);
         for expected in entries {
-            let (layer, lod) =
-                arrays.get(expected["path"].as_str().unwrap()).unwrap_or_else(|| panic!("no {expected}"));
+            let hidden = || dataset.hidden().iter().map(|layer| (&*layer.name, &*layer.reason)).collect::<Vec<_>>();
+            let found = arrays.get(expected["path"].as_str().unwrap());
+            let (layer, lod) = found.unwrap_or_else(|| panic!("no {expected}: {:?}", hidden()));
             let array = &*layer.levels[*lod];
             assert_eq!(json!(array.info().shape().to_vec()), expected["shape"], "{expected}");
             assert_eq!(json!(array.info().dtype.name()), expected["dtype"], "{expected}");
@@ -64,7 +69,9 @@ fn every_array_reads_as_h5py_says() {
                 })
                 .unwrap();
             assert!(stored <= array.info().grid.total(), "{expected}");
-            let file = |suffix: &str| format!("{name}/{}/lod{lod}{suffix}", layer.name.replace('/', "%2F"));
+            let file = |suffix: &str| {
+                format!("{name}/{}/lod{lod}{suffix}", layer.name.replace('%', "%25").replace('/', "%2F"))
+            };
             assert!(shown.read(&file(".raw")) == samples, "{expected}");
             let npy = Npy::parse(&shown.read(&file(".npy")));
             assert!(npy.samples == samples && json!(npy.shape) == expected["shape"], "{expected}");
@@ -178,4 +185,25 @@ fn damage_of_one_chunk_is_that_of_one_brick() {
     assert!(naive::read_all(&*layer(&*dataset, "deflate").levels[0]).is_ok());
     let error = open_file(&Hdf5, bytes[..bytes.len() - 1].to_vec()).err().unwrap();
     assert!(error.to_string().starts_with("the file is truncated"), "{error}");
+}
+
+#[test]
+fn virtual_datasets_say_what_is_missing_and_what_is_not_read() {
+    let dataset = open("virtual-latest.h5");
+    let of = |name: &str| layer(&*dataset, name).levels[0].info();
+    assert_eq!(of("in turn").brick_shape.to_vec(), [1, 8, 8]);
+    assert_eq!(of("stacked").brick_shape.to_vec(), [1, 4, 8, 8]);
+    assert_eq!(of("stacked").native["sources"][2], "d in parts/c2.h5");
+    let missing = of("one after the other, the last one missing");
+    assert_eq!(missing.warnings, ["there is no d in parts/c3.h5: its samples have the fill value"]);
+    // without a folder only those of the file itself are there
+    let bytes = fs::read(test_data("hdf5").join("virtual-latest.h5")).unwrap();
+    let alone = open_file(&Hdf5, bytes).unwrap();
+    let shown: Vec<&str> = alone.layers().iter().map(|layer| &*layer.name).collect();
+    assert!(shown.contains(&"numbered datasets") && !shown.contains(&"stacked"), "{shown:?}");
+    let hidden: Vec<&str> = alone.hidden().iter().map(|layer| &*layer.reason).collect();
+    assert_eq!(hidden.iter().filter(|why| why.contains("other files")).count(), 10, "{hidden:?}");
+    let nested = dataset.hidden().iter().map(|layer| (&*layer.name, &*layer.reason)).collect::<Vec<_>>();
+    let why = "its source stacked in this file: it is virtual itself, which is not supported";
+    assert_eq!(nested, [("of a virtual one", why)]);
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use super::mutations;
 use crate::format::hdf5::Hdf5;
@@ -15,12 +16,12 @@ use crate::format::precomputed::Precomputed;
 use crate::format::wkw::Wkw;
 use crate::format::zarr::Zarr;
 use crate::format::zgy::Zgy;
-use crate::format::{Dataset, Format, FormatError};
+use crate::format::{Dataset, Format, FormatError, OpenWith};
 use crate::fuzz::allocations::measure;
 use crate::fuzz::bricks::{self, Kept};
 use crate::source::Blocking;
 use crate::test_support::handmade::{Handmade, zfp_header};
-use crate::test_support::memory_folder::{files_below, open_file, open_files};
+use crate::test_support::memory_folder::{MemoryFolder, files_below, files_beside, open_file, open_files};
 use crate::test_support::vds_dataset::{Cloud, Container};
 use crate::test_support::{Noise, test_data};
 use crate::volume::Brick;
@@ -402,9 +403,12 @@ fn hdf5_files() {
         ("rain.nc", false),
         ("filters.h5", false),
         ("layouts-latest.h5", false),
+        ("virtual-earliest.h5", false),
     ] {
         let file = fs::read(test_data("hdf5").join(name)).unwrap();
-        let read_all = |file| read(open_file(&Hdf5, file), Kept::InOneFile, u64::MAX);
+        let with = OpenWith { beside: Some(files_beside(test_data("hdf5").join(name))), ..OpenWith::for_one(None) };
+        let open = |file| Hdf5.open(Arc::new(MemoryFolder::of_one_file(file)), &with);
+        let read_all = |file| read(open(file), Kept::InOneFile, u64::MAX);
         read_all(file.clone()).expect("it opens as it is");
         // headers and nodes of trees begin with these
         let starts: Vec<usize> = (0..file.len() - 8)

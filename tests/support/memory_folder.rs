@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::format::{Dataset, Format, FormatError, OpenWith};
+use crate::format::{Dataset, FilesBeside, Format, FormatError, OpenWith};
 use crate::source::{Blocking, EntryKind, Folder, IndexCache, NoFolder, Source, SourceError, WHOLE};
 
 /// Returns the name of the file in which a folder in memory keeps the metadata `name` of an object.
@@ -28,6 +28,12 @@ pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     add(&mut files, folder, "");
     files
+}
+
+/// The files that are in the folder of one, in memory.
+pub fn files_beside(path: PathBuf) -> FilesBeside {
+    let folder = path.parent().unwrap().to_owned();
+    FilesBeside::new(&path, move || Ok(Arc::new(MemoryFolder::new(files_below(&folder)))))
 }
 
 /// Opens a dataset that is one file in memory.

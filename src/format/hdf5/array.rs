@@ -6,10 +6,11 @@ use super::chunks::Chunks;
 use super::data_type::{How, Sample};
 use super::file::File;
 use super::filters::Filters;
+use super::virtual_dataset::VirtualDataset;
 use crate::codec::{DecodeError, Pipeline};
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::memory::try_zeroed;
-use crate::source::{Blocking, Source, WHOLE};
+use crate::source::{Blocking, Source};
 use crate::volume::StoredLength;
 use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, Layout, NativeJson, Plain, Region};
 
@@ -21,6 +22,8 @@ pub(super) enum Storage {
     /// At one place in the file; `None` if nothing was ever written.
     Whole(Option<u64>),
     Chunked(Box<Chunks>),
+    /// In other datasets.
+    Virtual(Box<VirtualDataset>),
 }
 
 pub(super) struct Hdf5Array {
@@ -46,7 +49,7 @@ impl Hdf5Array {
         let decoded = usize::try_from(self.decoded()).map_err(|_| "a chunk is too large")?;
         let converted = if self.sample.how == How::Converted { decoded } else { 0 };
         let scratch = self.pipeline.scratch().saturating_add(converted);
-        let (object, length) = (WHOLE.into(), StoredLength::Bytes(length));
+        let (object, length) = (self.file.object.clone(), StoredLength::Bytes(length));
         Ok(Brick::Coded(Coded { object, offset, length, decoded, scratch, layout, codec: mask.into() }))
     }
 
@@ -57,7 +60,7 @@ impl Hdf5Array {
         let offset = start + before * self.sample.stored as u64;
         if self.sample.how == How::Nothing {
             let layout = Layout { held: region, first: 0, strides: shape.strides(size) };
-            return Ok(Brick::Plain(Plain { object: WHOLE.into(), offset, layout }));
+            return Ok(Brick::Plain(Plain { object: self.file.object.clone(), offset, layout }));
         }
         // the last ones are shorter than others
         let layout = Layout { held: region, first: 0, strides: region.shape.strides(size) };
@@ -95,13 +98,16 @@ impl Hdf5Array {
         }
         let offset = self.file.place(chunk.address, bytes, "chunk")?;
         if is_raw && self.sample.how == How::Nothing {
-            return Ok(Brick::Plain(Plain { object: WHOLE.into(), offset, layout }));
+            return Ok(Brick::Plain(Plain { object: self.file.object.clone(), offset, layout }));
         }
         self.coded(offset, bytes, mask, layout)
     }
 
     /// Returns the kind of bricks that have bytes.
-    fn is_coded(&self) -> bool {
+    pub(super) fn is_coded(&self) -> bool {
+        if let Storage::Virtual(dataset) = &self.storage {
+            return dataset.is_coded();
+        }
         !self.pipeline.is_plain() || self.sample.how != How::Nothing
     }
 }
@@ -112,7 +118,10 @@ impl Array for Hdf5Array {
     }
 
     fn source(&self) -> &dyn Source {
-        &*self.file.source
+        match &self.storage {
+            Storage::Virtual(dataset) => &*dataset.source,
+            _ => &*self.file.source,
+        }
     }
 
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
@@ -123,6 +132,10 @@ impl Array for Hdf5Array {
         match &self.storage {
             Storage::Whole(start) => self.slab(*start, at),
             Storage::Chunked(chunks) => self.chunk(chunks, at, blocking),
+            Storage::Virtual(dataset) => {
+                let found = dataset.brick(&self.info.grid.region(at), blocking)?;
+                Ok(found.unwrap_or(Brick::Constant(self.fill)))
+            }
         }
     }
 
@@ -138,6 +151,9 @@ impl Array for Hdf5Array {
                 FormatError::Damaged(format!("chunk of sample {start:?} at byte {}: {why}", coded.offset))
             }
         };
+        if let Storage::Virtual(dataset) = &self.storage {
+            return dataset.decode(coded, stored, out);
+        }
         let mask = coded.codec as u32;
         let own = match (&self.storage, mask) {
             (Storage::Whole(_), _) => Some(Filters::default().pipeline(0, stored.len() as u64, self.sample.how)),
@@ -163,7 +179,7 @@ impl Array for Hdf5Array {
     }
 
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
-        if matches!(self.storage, Storage::Chunked(_)) && self.info.grid.total() > MAX_DESCRIBED {
+        if !matches!(self.storage, Storage::Whole(_)) && self.info.grid.total() > MAX_DESCRIBED {
             return Ok(None);
         }
         let samples = self.info.grid.region(at).samples();
@@ -181,7 +197,7 @@ impl Array for Hdf5Array {
         let (total, count) = (self.info.grid.total(), self.info.grid.count());
         let chunks = match &self.storage {
             Storage::Whole(None) => return Ok(()),
-            Storage::Whole(Some(_)) => {
+            Storage::Whole(Some(_)) | Storage::Virtual(_) => {
                 visit(BrickSet::Run(0..total));
                 return Ok(());
             }
@@ -204,7 +220,7 @@ impl Array for Hdf5Array {
         let is_written = match &self.storage {
             Storage::Whole(start) => start.is_some(),
             Storage::Chunked(chunks) if chunks.address.is_none() => false,
-            Storage::Chunked(_) => return Ok(None),
+            Storage::Chunked(_) | Storage::Virtual(_) => return Ok(None),
         };
         let counts = if is_written { (total, 0) } else { (0, total) };
         let counts = BrickCounts { total, stored: counts.0, missing: counts.1, ..BrickCounts::default() };

@@ -10,20 +10,25 @@ use super::data_type::DataType;
 use super::file::File;
 use super::filters::Filters;
 use super::header::{Dataspace, Header, Place, kind};
+use super::heap::global_value;
+use super::mapping::mappings;
 use super::message::{self, IndexKind, Layout};
+use super::virtual_dataset::{Sources, resolve};
 use crate::format::chunked::Hidden;
 use crate::format::{FormatError, native};
 use crate::source::{Blocking, SourceError};
 use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES, slab};
 
-/// Returns what a header describes, or why it is not shown. Fails if the system has failed.
+/// Returns what a header describes, or why it is not shown; a virtual dataset if its `sources` may be looked for. Fails
+/// if the system has failed.
 pub(super) fn open(
     at: &Place<'_>,
     file: &Arc<File>,
     header: &Header,
+    sources: Option<&Sources<'_>>,
 ) -> Result<Result<Hdf5Array, Hidden>, FormatError> {
     let mut shape = None;
-    let opened = describe(at, file, header, &mut shape);
+    let opened = describe(at, file, header, (sources, &mut shape));
     settled(opened).map(|opened| opened.map_err(|hidden| Hidden { shape, ..hidden }))
 }
 
@@ -42,7 +47,7 @@ fn describe(
     at: &Place<'_>,
     file: &Arc<File>,
     header: &Header,
-    known_shape: &mut Option<Dims>,
+    (sources, known_shape): (Option<&Sources<'_>>, &mut Option<Dims>),
 ) -> Result<Hdf5Array, FormatError> {
     let unsupported = |why: String| FormatError::Unsupported(why);
     let content = |kind: u16, what: &str| -> Result<_, FormatError> {
@@ -52,10 +57,25 @@ fn describe(
         return Err(unsupported(format!("its header has a message of the unknown kind {unknown}")));
     }
     let space = Dataspace::parse(file.fields("dataspace", &content(kind::DATASPACE, "dataspace")?))?;
-    let own = space.shape.ok_or_else(|| unsupported("it has no samples".into()))?;
+    let mut own = space.shape.ok_or_else(|| unsupported("it has no samples".into()))?;
     *known_shape = Dims::from_slice(&own);
     let data_type = DataType::parse(at, &mut file.fields("type", &content(kind::DATATYPE, "type")?))?;
     let sample = data_type.sample().map_err(unsupported)?;
+    let layout = header.find(kind::LAYOUT).ok_or("it has no layout")?;
+    let content = header.content(at, layout)?;
+    let layout = Layout::parse(file.fields("layout", &content), layout.address)?;
+    let resolved = match layout {
+        Layout::Virtual(list) => {
+            let sources = sources.ok_or_else(|| unsupported("it is virtual itself, which is not supported".into()))?;
+            let list = list.map(|(collection, number)| global_value(file, collection, number)).transpose()?;
+            let list = list.map(|list| mappings(file.fields("list of mappings", &list))).transpose()?;
+            Some(resolve(list.unwrap_or_default(), sources, &own, &sample)?)
+        }
+        _ => None,
+    };
+    if let Some(resolved) = &resolved {
+        own.clone_from(&resolved.shape);
+    }
     // one axis of one sample if there are none
     let mut extents = own.clone();
     extents.extend(&sample.inner);
@@ -76,9 +96,6 @@ fn describe(
     };
     let fill = fill_value(at, header)?;
     let fill = message::fill_sample(&sample, fill.as_deref()).map_err(unsupported)?;
-    let layout = header.find(kind::LAYOUT).ok_or("it has no layout")?;
-    let content = header.content(at, layout)?;
-    let layout = Layout::parse(file.fields("layout", &content), layout.address)?;
     let samples = shape.product().unwrap_or(u64::MAX);
     let bytes = samples.checked_mul(sample.stored as u64).ok_or("it has more than 2^64 bytes")?;
     let piece = |start: Option<u64>, stored: u64| match start {
@@ -88,7 +105,7 @@ fn describe(
         Some(start) => file.place(start, bytes, "samples").map(Some),
         None => Ok(None),
     };
-    let mut whole_edges = false;
+    let (mut whole_edges, mut warnings) = (false, Vec::new());
     let (storage, brick, filters) = match layout {
         Layout::Compact(start, stored) => {
             (Storage::Whole(piece(Some(start), stored)?), slab(&shape), Filters::default())
@@ -96,10 +113,11 @@ fn describe(
         Layout::Contiguous(start, stored) => {
             (Storage::Whole(piece(start, stored.unwrap_or(bytes))?), slab(&shape), Filters::default())
         }
-        Layout::Virtual => {
-            return Err(unsupported(
-                "its samples are those of other datasets (it is virtual), which is not supported".into(),
-            ));
+        Layout::Virtual(_) => {
+            let resolved = resolved.ok_or("it is not virtual")?;
+            warnings = resolved.warnings;
+            let brick = resolved.dataset.brick_shape(&shape);
+            (Storage::Virtual(Box::new(resolved.dataset)), brick, Filters::default())
         }
         Layout::Chunked { chunk, index, address, whole_edges: edges } => {
             whole_edges = edges;
@@ -145,10 +163,15 @@ fn describe(
     };
     let info = ArrayInfo {
         axes: (0..shape.len()).map(axis).collect(),
-        codec: Some(pipeline.name()),
-        native: native(match filters.json() {
-            Value::Array(list) if list.is_empty() => json!({"type": data_type.name()}),
-            filters => json!({"type": data_type.name(), "filters": filters}),
+        codec: Some(match &storage {
+            Storage::Virtual(dataset) => dataset.codec(),
+            _ => pipeline.name(),
+        }),
+        warnings,
+        native: native(match (filters.json(), &storage) {
+            (_, Storage::Virtual(dataset)) => json!({"type": data_type.name(), "sources": dataset.places()}),
+            (Value::Array(list), _) if list.is_empty() => json!({"type": data_type.name()}),
+            (filters, _) => json!({"type": data_type.name(), "filters": filters}),
         }),
         ..ArrayInfo::new(sample.dtype, BrickGrid::aligned(shape, brick), brick)
     };

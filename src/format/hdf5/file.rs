@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, PastEnd};
 use crate::memory::try_zeroed;
-use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
+use crate::source::{Blocking, Index, IndexCache, Source, SourceError};
+use crate::volume::ObjectName;
 
 /// What the superblock begins with.
 pub(super) const MAGIC: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
@@ -40,6 +41,8 @@ pub(super) struct Superblock {
 /// An open file.
 pub(super) struct File {
     pub source: Arc<dyn Source>,
+    /// The object of the source that is the file.
+    pub object: ObjectName,
     pub widths: Widths,
     /// What addresses count from.
     pub base: u64,
@@ -54,22 +57,25 @@ pub(super) struct File {
 
 impl File {
     /// Finds and reads the superblock.
-    pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(Self, Superblock), FormatError> {
-        let end = source.len(WHOLE)?.ok_or(SourceError::Changed)?;
+    pub(super) fn open(
+        (source, object): (Arc<dyn Source>, ObjectName),
+        cache: &Arc<IndexCache>,
+    ) -> Result<(Self, Superblock), FormatError> {
+        let end = source.len(&object)?.ok_or(SourceError::Changed)?;
         let mut at = 0;
         loop {
             let mut magic = [0; 8];
             if at + 8 > end || at > LAST_PLACE {
                 return Err(FormatError::NotThisFormat("it is no HDF5 file: it has no superblock".into()));
             }
-            if source.read_at(WHOLE, at, &mut magic, Blocking::Yes)? && magic == MAGIC {
+            if source.read_at(&object, at, &mut magic, Blocking::Yes)? && magic == MAGIC {
                 break;
             }
             at = if at == 0 { 512 } else { 2 * at };
         }
-        let pages = Index::new(Arc::clone(&source), WHOLE, 0, end, Arc::clone(cache));
+        let pages = Index::new(Arc::clone(&source), &object, 0, end, Arc::clone(cache));
         let (widths, id, cache) = (Widths { offset: 8, length: 8 }, IndexCache::new_id(), Arc::clone(cache));
-        let mut file = Self { source, widths, base: 0, end, cache, id, pages };
+        let mut file = Self { source, object, widths, base: 0, end, cache, id, pages };
         let superblock = file.superblock(at)?;
         Ok((file, superblock))
     }
@@ -224,7 +230,7 @@ impl File {
             return self.read_in_pages(at, length);
         }
         let mut node = try_zeroed(length as usize)?;
-        if !self.source.read_at(WHOLE, at, &mut node, Blocking::Yes)? {
+        if !self.source.read_at(&self.object, at, &mut node, Blocking::Yes)? {
             return Err(SourceError::Changed.into());
         }
         self.source.check_unchanged()?;

@@ -17,8 +17,8 @@ pub(super) enum Layout {
         address: Option<u64>,
         whole_edges: bool,
     },
-    /// The samples of other datasets.
-    Virtual,
+    /// The samples of other datasets: the collection and the number of the list of mappings; `None` if there are none.
+    Virtual(Option<(u64, u32)>),
 }
 
 /// How chunks are found, and what only the message says of it.
@@ -55,7 +55,10 @@ impl Layout {
                 Ok(Self::Chunked { chunk, index: IndexKind::BTree1, address, whole_edges: false })
             }
             2 => Self::new(fields),
-            3 => Ok(Self::Virtual),
+            3 => match fields.address()? {
+                Some(collection) => Ok(Self::Virtual(Some((collection, fields.u32()?)))),
+                None => Ok(Self::Virtual(None)),
+            },
             other => Err(format!("its layout is of the unknown class {other}").into()),
         }
     }

@@ -3,6 +3,7 @@
 //! [`file`] reads the superblock, [`header`] the messages of an object, [`groups`] links and [`attributes`] attributes;
 //! [`heap`] is where these are stored. [`dataset`] makes an array of a header, [`tree`] layers of all
 //! arrays. [`chunks`] finds the chunks of an [`array`](mod@array), one by one: no index is read as a whole.
+//! [`virtual_dataset`] finds the sources of one whose samples are those of others, as [`mapping`] says.
 //!
 //! The public description is the HDF5 File Format Specification of The HDF Group, version 3.0.
 
@@ -16,13 +17,15 @@ mod filters;
 mod groups;
 mod header;
 mod heap;
+mod mapping;
 mod message;
 mod tree;
+mod virtual_dataset;
 
 use std::sync::Arc;
 
 use super::chunked::of_layers;
-use super::{Dataset, Format, FormatError, OpenWith};
+use super::{Dataset, FilesBeside, Format, FormatError, OpenWith};
 use crate::source::Source;
 
 pub(crate) struct Hdf5;
@@ -43,7 +46,7 @@ impl Format for Hdf5 {
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        let (info, layers) = tree::open(source, &with.index)?;
-        of_layers(layers, info, None)
+        let (info, layers) = tree::open(source, with)?;
+        of_layers(layers, info, with.beside.as_ref().and_then(FilesBeside::opened))
     }
 }

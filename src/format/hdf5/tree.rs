@@ -2,6 +2,7 @@
 //! by their paths.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,13 +10,14 @@ use serde_json::{Value, json};
 use super::array::Hdf5Array;
 use super::attributes::Attributes;
 use super::dataset::{self, settled};
-use super::file::{File, Superblock};
+use super::file::File;
 use super::groups::{Target, is_group, links};
-use super::header::{Header, Place, SharedMessages, kind};
+use super::header::{Header, Place, kind};
+use super::virtual_dataset::{OpenedFile, Sources};
 use crate::format::bytes::decimal;
 use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, join, scaling, value_range};
-use crate::format::{Array, FormatError, HiddenLayer, Layer, native};
-use crate::source::{IndexCache, Source};
+use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith, native};
+use crate::source::{Source, WHOLE};
 use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
 
 /// The most objects of a file: each takes 6 KiB of memory.
@@ -41,6 +43,7 @@ struct Node {
 struct Walk<'a> {
     place: Place<'a>,
     file: &'a Arc<File>,
+    sources: Sources<'a>,
     /// The addresses of the headers that were found.
     known: HashSet<u64>,
     datasets: Vec<Node>,
@@ -54,21 +57,20 @@ struct Walk<'a> {
 }
 
 /// Opens a file, and makes its layers.
-pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(DatasetInfo, Layers), FormatError> {
-    let (file, superblock) = File::open(source, cache)?;
-    let file = Arc::new(file);
-    let (shared, fault) = settled(shared_messages(&file, &superblock))?
-        .map_or_else(|hidden| (SharedMessages::default(), Some(hidden.reason)), |shared| (shared, None));
+pub(super) fn open(source: Arc<dyn Source>, with: &OpenWith) -> Result<(DatasetInfo, Layers), FormatError> {
+    let opened = Rc::new(OpenedFile::open((source, WHOLE.into()), &with.index)?);
+    let (file, superblock) = (&opened.file, opened.superblock);
     let mut walk = Walk {
-        place: Place::new(&file, &shared),
-        file: &file,
+        place: Place::new(file, &opened.shared),
+        file,
+        sources: Sources::new(&opened, with.beside.as_ref(), &with.index),
         known: HashSet::new(),
         datasets: Vec::new(),
         groups: BTreeMap::new(),
         hard: Vec::new(),
         soft: Vec::new(),
         text: 0,
-        warnings: fault.into_iter().collect(),
+        warnings: opened.fault.iter().cloned().collect(),
     };
     if superblock.is_open_for_writing {
         let warning = "it is marked as open for writing: a program writes to it, or has not closed it";
@@ -85,17 +87,6 @@ pub(super) fn open(source: Arc<dyn Source>, cache: &Arc<IndexCache>) -> Result<(
     let keys = json!({"superblock": superblock.version, "user_block": superblock.user_block, "groups": attributes});
     let version = superblock.version.to_string();
     Ok((DatasetInfo { version, native: native(keys), ..DatasetInfo::default() }, made))
-}
-
-/// Reads what the extension of the superblock says of messages that objects share.
-fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessages, FormatError> {
-    let none = SharedMessages::default();
-    let Some(extension) = superblock.extension else { return Ok(none) };
-    let header = Header::read(file, extension)?;
-    match header.content_of(&Place::new(file, &none), kind::SHARED_TABLE)? {
-        Some(content) => SharedMessages::read(file, &content),
-        None => Ok(none),
-    }
 }
 
 impl Walk<'_> {
@@ -119,7 +110,7 @@ impl Walk<'_> {
                 self.warn(format!("/{path}: an attribute is not shown: {fault}"));
             }
             if header.has(kind::LAYOUT) {
-                let array = dataset::open(&self.place, self.file, &header)?;
+                let array = dataset::open(&self.place, self.file, &header, Some(&self.sources))?;
                 self.add(path, address, attributes, array);
                 continue;
             }

@@ -36,7 +36,7 @@ const ENTRIES: usize = 32 << 10;
 
 type Opened = rustix::io::Result<OwnedFd>;
 
-/// The top of a source: a folder, or a single file.
+/// The top of a source: a folder. A single file may name files beside it: its top is the folder that it is in.
 pub(super) struct SourceRoot {
     root: PathBuf,
     anywhere: bool,
@@ -57,10 +57,13 @@ pub(super) struct Found {
 }
 
 impl SourceRoot {
-    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`. Asks
+    /// The folder `root`, or that of the file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`. Asks
     /// who may read what if `asks_permissions`. Reads are counted in `counters`.
     pub(super) fn new(root: &Path, anywhere: bool, asks_permissions: bool, counters: Arc<Counters>) -> Self {
-        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let mut root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        if root.is_file() {
+            root.pop();
+        }
         Self { root, anywhere, asks_permissions, has_openat2: true, files: OpenFiles::new(), counters }
     }
 

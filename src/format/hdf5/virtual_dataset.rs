@@ -1,0 +1,542 @@
+//! A virtual dataset: its elements are those of other datasets, in this file and in files beside it.
+//!
+//! Its bricks are boxes each of which lies in one brick of one source: that one is read in its place. They are as large
+//! as the places of all mappings allow.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::array::{Hdf5Array, Storage};
+use super::data_type::{How, Sample};
+use super::dataset;
+use super::file::{File, Superblock};
+use super::groups::{Target, links};
+use super::header::{Header, Place, SharedMessages, kind};
+use super::mapping::{MAX_MAPPINGS, Mapping, Selection, Steps, has_number, numbered};
+use crate::format::chunked::Hidden;
+use crate::format::{Array, FilesBeside, FormatError};
+use crate::source::{Blocking, Folder, IndexCache, NoFolder, Source, SourceError};
+use crate::volume::{Brick, Coded, Dims, Layout, MAX_AXES, ObjectName, Region, slab};
+
+/// The most links by paths on the way to a source.
+const MAX_LINKS: usize = 32;
+/// The most sources that are missing of which that is said, and that are there and named in a description.
+const MAX_WARNINGS: usize = 10;
+const MAX_NAMED: usize = 100;
+
+/// A file, and what is needed to find its objects.
+pub(super) struct OpenedFile {
+    pub file: Arc<File>,
+    pub superblock: Superblock,
+    pub shared: SharedMessages,
+    /// Why messages that objects share cannot be read.
+    pub fault: Option<String>,
+    /// The links of the groups on the way to objects that were looked for.
+    groups: RefCell<HashMap<u64, Rc<HashMap<String, Target>>>>,
+}
+
+impl OpenedFile {
+    pub(super) fn open(object: (Arc<dyn Source>, ObjectName), cache: &Arc<IndexCache>) -> Result<Self, FormatError> {
+        let (file, superblock) = File::open(object, cache)?;
+        let shared = dataset::settled(shared_messages(&file, &superblock))?;
+        let (shared, fault) =
+            shared.map_or_else(|hidden| (SharedMessages::default(), Some(hidden.reason)), |shared| (shared, None));
+        Ok(Self { file: Arc::new(file), superblock, shared, fault, groups: RefCell::default() })
+    }
+
+    /// Returns the links of a group, by their names.
+    fn links(&self, group: u64) -> Result<Rc<HashMap<String, Target>>, FormatError> {
+        if let Some(known) = self.groups.borrow().get(&group) {
+            return Ok(Rc::clone(known));
+        }
+        let all = links(&Place::new(&self.file, &self.shared), &Header::read(&self.file, group)?)?;
+        let all: Rc<HashMap<_, _>> = Rc::new(all.into_iter().map(|link| (link.name, link.to)).collect());
+        self.groups.borrow_mut().insert(group, Rc::clone(&all));
+        Ok(all)
+    }
+
+    /// Returns the header of the object at a path; `None` if there is none.
+    fn find(&self, path: &str) -> Result<Option<Header>, FormatError> {
+        let (mut left, mut followed) = (names(path), 0);
+        let mut at = self.superblock.root;
+        while let Some(name) = left.pop() {
+            match self.links(at)?.get(&name) {
+                None => return Ok(None),
+                Some(Target::Object(address)) => at = *address,
+                Some(Target::Path(to)) => {
+                    followed += 1;
+                    if followed > MAX_LINKS {
+                        return Err("links on the way to it lead in a circle".into());
+                    }
+                    left.extend(names(to));
+                    if to.starts_with('/') {
+                        at = self.superblock.root;
+                    }
+                }
+                Some(Target::Elsewhere) => {
+                    return Err(FormatError::Unsupported("a link leads to it in another file".into()));
+                }
+            }
+        }
+        Header::read(&self.file, at).map(Some)
+    }
+}
+
+/// The names of a path, the last one first.
+fn names(path: &str) -> Vec<String> {
+    path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+}
+
+/// Reads what the extension of the superblock says of messages that objects share.
+fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessages, FormatError> {
+    let none = SharedMessages::default();
+    let Some(extension) = superblock.extension else { return Ok(none) };
+    let header = Header::read(file, extension)?;
+    match header.content_of(&Place::new(file, &none), kind::SHARED_TABLE)? {
+        Some(content) => SharedMessages::read(file, &content),
+        None => Ok(none),
+    }
+}
+
+/// Where the sources of virtual datasets are looked for.
+pub(super) struct Sources<'a> {
+    own: &'a Rc<OpenedFile>,
+    beside: Option<&'a FilesBeside>,
+    cache: &'a Arc<IndexCache>,
+    /// How many mappings there may be in the rest of the file: the list of one dataset may be that of many others, too.
+    left: Cell<u64>,
+}
+
+/// The sources of one virtual dataset.
+struct Finder<'a> {
+    own: &'a Rc<OpenedFile>,
+    cache: &'a Arc<IndexCache>,
+    /// Where other files are, if there are any.
+    others: Option<Others<'a>>,
+    files: RefCell<HashMap<String, Result<Option<Rc<OpenedFile>>, FormatError>>>,
+    datasets: RefCell<HashMap<(String, String), Result<Option<Arc<Hdf5Array>>, FormatError>>>,
+}
+
+/// The folder that all files of a virtual dataset are in.
+struct Others<'a> {
+    beside: &'a FilesBeside,
+    folder: Arc<dyn Folder>,
+    path: PathBuf,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(own: &'a Rc<OpenedFile>, beside: Option<&'a FilesBeside>, cache: &'a Arc<IndexCache>) -> Self {
+        Self { own, beside, cache, left: Cell::new(MAX_MAPPINGS) }
+    }
+
+    /// Counts mappings that were found.
+    fn count(&self, mappings: u64) -> Result<(), FormatError> {
+        let left = self.left.get().checked_sub(mappings);
+        self.left.set(left.unwrap_or(0));
+        let too_many = || format!("the virtual datasets of the file have more than {MAX_MAPPINGS} mappings");
+        left.map(|_| ()).ok_or_else(|| FormatError::Unsupported(too_many()))
+    }
+
+    /// Opens the folder that all files of mappings are in.
+    fn finder(&self, mappings: &[Mapping]) -> Result<Finder<'a>, FormatError> {
+        let mut names = mappings.iter().map(|mapping| &*mapping.file).filter(|file| *file != ".").peekable();
+        let others = if names.peek().is_some() { Some(self.others(names)?) } else { None };
+        let (files, datasets) = Default::default();
+        Ok(Finder { own: self.own, cache: self.cache, others, files, datasets })
+    }
+
+    fn others<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Others<'a>, FormatError> {
+        let failed = |why: NoFolder| match why {
+            NoFolder::Source(error) => error.into(),
+            why => FormatError::Unsupported(format!("its samples are in files of another folder: {why}")),
+        };
+        let elsewhere = || FormatError::Unsupported("its samples are in other files, which are not looked for".into());
+        let beside = self.beside.ok_or_else(elsewhere)?;
+        let mut path = beside.parent().to_owned();
+        for name in names {
+            let place = beside.place_of(name);
+            while !place.starts_with(&path) && path.pop() {}
+        }
+        let up = beside.parent().components().count() - path.components().count();
+        let mut folder = beside.folder().map_err(failed)?;
+        if up > 0 {
+            folder = folder.folder(&vec![".."; up].join("/")).map_err(failed)?;
+        }
+        Ok(Others { beside, folder, path })
+    }
+}
+
+impl Finder<'_> {
+    /// The source of all bricks.
+    fn source(&self) -> Arc<dyn Source> {
+        match &self.others {
+            Some(others) => Arc::clone(&others.folder) as Arc<dyn Source>,
+            None => Arc::clone(&self.own.file.source),
+        }
+    }
+
+    /// Returns the file of a name; `None` if there is none.
+    fn file(&self, name: &str) -> Result<Option<Rc<OpenedFile>>, FormatError> {
+        let Some(others) = &self.others else { return Ok(Some(Rc::clone(self.own))) };
+        if let Some(known) = self.files.borrow().get(name) {
+            return known.clone();
+        }
+        let open = || {
+            let path = if name == "." { others.beside.path.clone() } else { others.beside.place_of(name) };
+            let object = path.strip_prefix(&others.path).ok().and_then(Path::to_str);
+            let Some(object) = object.filter(|object| !object.is_empty()) else { return Ok(None) };
+            if others.folder.len(object)?.is_none() {
+                return Ok(None);
+            }
+            let folder = Arc::clone(&others.folder) as Arc<dyn Source>;
+            OpenedFile::open((folder, object.into()), self.cache).map(|file| Some(Rc::new(file)))
+        };
+        let opened = open().map_err(|error| match error {
+            // that one may not be read, or is not below SOURCE, says nothing of the dataset's other layers
+            FormatError::Source(error) if !error.is_failure_of_system() && error != SourceError::Changed => {
+                FormatError::Unsupported(error.to_string())
+            }
+            error => error,
+        });
+        self.files.borrow_mut().insert(name.to_owned(), opened.clone());
+        opened
+    }
+
+    /// Returns the dataset at a path of a file; `None` if there is none, or no such file.
+    fn dataset(&self, name: &str, path: &str) -> Result<Option<Arc<Hdf5Array>>, FormatError> {
+        let key = (name.to_owned(), path.to_owned());
+        if let Some(known) = self.datasets.borrow().get(&key) {
+            return known.clone();
+        }
+        let open = || {
+            let Some(file) = self.file(name)? else { return Ok(None) };
+            let Some(header) = file.find(path)?.filter(|header| header.has(kind::LAYOUT)) else { return Ok(None) };
+            let array = dataset::open(&Place::new(&file.file, &file.shared), &file.file, &header, None)?;
+            array.map(|array| Some(Arc::new(array))).map_err(Hidden::error)
+        };
+        let opened = open().map_err(|error| match error {
+            FormatError::Damaged(why) | FormatError::NotThisFormat(why) => {
+                FormatError::Damaged(format!("its source {}: {why}", shown(path, name)))
+            }
+            FormatError::Unsupported(why) => {
+                FormatError::Unsupported(format!("its source {}: {why}", shown(path, name)))
+            }
+            error => error,
+        });
+        self.datasets.borrow_mut().insert(key, opened.clone());
+        opened
+    }
+}
+
+/// A mapping to one source, without elements that the source does not have yet.
+struct Placed {
+    /// The names of the file and of the dataset.
+    name: (String, String),
+    source: Option<Arc<Hdf5Array>>,
+    from: Selection,
+    to: Vec<Steps>,
+}
+
+impl Finder<'_> {
+    fn placed(&self, mapping: &Mapping, block: u64, from: Selection, to: Vec<Steps>) -> Result<Placed, FormatError> {
+        let name = (numbered(&mapping.file, block), numbered(&mapping.dataset, block));
+        let source = self.dataset(&name.0, &name.1)?;
+        Ok(Placed { name, source, from, to })
+    }
+
+    /// Finds the sources of a mapping to `to`, which has no limit along `axis`: one that grows, or one for each block.
+    fn growing(&self, mapping: &Mapping, mut to: Vec<Steps>, axis: usize) -> Result<Vec<Placed>, FormatError> {
+        if let Selection::Steps(from) = &mapping.from
+            && let Some(grown) = from.iter().position(Steps::is_unlimited)
+        {
+            let mut placed = self.placed(mapping, 0, Selection::None, Vec::new())?;
+            let shape = placed.source.as_ref().map(|source| source.info.shape());
+            let extent = shape.and_then(|shape| shape.get(grown).copied()).unwrap_or(0);
+            let mut from = from.clone();
+            from[grown] = from[grown].within(extent);
+            to[axis] = to[axis].of_length(from[grown].length);
+            (placed.from, placed.to) = (Selection::Steps(from), to);
+            return Ok(vec![placed]);
+        }
+        if !has_number(&mapping.file) && !has_number(&mapping.dataset) {
+            return Err("a mapping has no limit, and its source has one".into());
+        }
+        let (mut found, blocks) = (Vec::new(), to[axis]);
+        for number in 0..MAX_MAPPINGS {
+            let Some(block) = blocks.block(number) else { break };
+            to[axis] = block;
+            let placed = self.placed(mapping, number, mapping.from.clone(), to.clone())?;
+            // the first one that is not there is the end
+            if placed.source.is_none() {
+                break;
+            }
+            found.push(placed);
+        }
+        Ok(found)
+    }
+}
+
+/// Names a dataset in a file for people.
+fn shown(dataset: &str, file: &str) -> String {
+    format!("{dataset} in {}", if file == "." { "this file" } else { file })
+}
+
+/// Elements of a source, and where they stand.
+struct Part {
+    source: Arc<Hdf5Array>,
+    /// Where the source is, for messages.
+    name: String,
+    from: Vec<Steps>,
+    to: Vec<Steps>,
+    /// The axes along which there are several, in the virtual dataset and in the source.
+    axes: Vec<(usize, usize)>,
+}
+
+impl Part {
+    fn new(source: Arc<Hdf5Array>, name: String, from: Selection, to: Vec<Steps>) -> Result<Self, FormatError> {
+        let shape = source.info.shape();
+        let own = &shape[..shape.len() - source.sample.inner.len()];
+        let from = match from {
+            Selection::Steps(from) => from,
+            Selection::All | Selection::None => own.iter().map(|extent| Steps::run(0, *extent)).collect(),
+        };
+        let is_in = |(steps, extent): (&Steps, &u64)| !steps.is_unlimited() && steps.end() <= *extent;
+        if from.len() != own.len() || !from.iter().zip(own).all(is_in) {
+            return Err(format!("a mapping selects elements that {name} does not have: it has {own:?}").into());
+        }
+        let several =
+            |steps: &[Steps]| -> Vec<usize> { (0..steps.len()).filter(|axis| steps[*axis].length != 1).collect() };
+        let axes: Vec<(usize, usize)> = several(&to).into_iter().zip(several(&from)).collect();
+        let is_same = several(&to).len() == several(&from).len()
+            && axes.iter().all(|(to_axis, axis)| to[*to_axis].length == from[*axis].length);
+        if !is_same {
+            let count = |steps: &[Steps]| steps.iter().map(|steps| u128::from(steps.length)).product::<u128>();
+            return Err(if count(&to) == count(&from) {
+                FormatError::Unsupported(format!("a mapping gives elements of {name} another shape"))
+            } else {
+                format!("a mapping of {name} has other numbers of elements on both sides").into()
+            });
+        }
+        Ok(Self { source, name, from, to, axes })
+    }
+
+    /// Whether the samples are stored in one piece, so that bricks may have any edges.
+    fn is_plain(&self) -> bool {
+        matches!(self.source.storage, Storage::Whole(_)) && self.source.sample.how == How::Nothing
+    }
+
+    /// Returns the numbers that have to be multiples of the extent of bricks along an axis of extent `extent`.
+    fn edges(&self, axis: usize, extent: u64) -> Vec<u64> {
+        let to = &self.to[axis];
+        let mut edges = vec![to.start];
+        if to.end() != extent {
+            edges.push(to.length);
+        }
+        if to.has_blocks() {
+            edges.extend([to.stride, to.block]);
+        }
+        if let Some((_, axis)) = self.axes.iter().find(|(to_axis, _)| *to_axis == axis) {
+            let from = &self.from[*axis];
+            if from.has_blocks() {
+                edges.extend([from.stride, from.block]);
+            }
+            if !self.is_plain() {
+                edges.extend([from.start, self.source.info.brick_shape[*axis]]);
+            }
+        }
+        edges
+    }
+
+    /// Returns the first element of a box in the source, by the place of the box; `None` if its first element is none of
+    /// these.
+    fn start_of(&self, region: &Region) -> Option<Dims> {
+        let mut elements = [0; MAX_AXES];
+        for (axis, steps) in self.to.iter().enumerate() {
+            elements[axis] = steps.element(region.start[axis])?;
+        }
+        let mut start: Vec<u64> = self.from.iter().map(|steps| steps.start).collect();
+        for (to_axis, axis) in &self.axes {
+            start[*axis] = self.from[*axis].at(elements[*to_axis]);
+        }
+        start.resize(self.source.info.shape().len(), 0);
+        Dims::from_slice(&start)
+    }
+}
+
+pub(super) struct VirtualDataset {
+    /// The source of all bricks.
+    pub source: Arc<dyn Source>,
+    parts: Vec<Part>,
+    /// The axis along which most parts lie one after the other, and where each begins on it, in this order: the
+    /// position, the end of all up to this one, and its number.
+    order: (usize, Vec<(u64, u64, usize)>),
+    /// The axes of each element: the last ones of all arrays.
+    inner: Vec<u64>,
+}
+
+/// What is found out of a virtual dataset.
+pub(super) struct Resolved {
+    pub dataset: VirtualDataset,
+    /// Its extents, as its sources are now.
+    pub shape: Vec<u64>,
+    pub warnings: Vec<String>,
+}
+
+/// Finds the sources of mappings. `shape` has the extents that the dataset itself says.
+pub(super) fn resolve(
+    mappings: Vec<Mapping>,
+    sources: &Sources<'_>,
+    shape: &[u64],
+    sample: &Sample,
+) -> Result<Resolved, FormatError> {
+    sources.count(mappings.len() as u64)?;
+    let finder = sources.finder(&mappings)?;
+    let (mut placed, mut grows) = (Vec::new(), None);
+    for mapping in mappings {
+        let to: Vec<Steps> = match &mapping.to {
+            Selection::None => continue,
+            Selection::All => shape.iter().map(|extent| Steps::run(0, *extent)).collect(),
+            Selection::Steps(steps) => steps.clone(),
+        };
+        if to.len() != shape.len() {
+            return Err(format!("a mapping has {} axes, and it has {}", to.len(), shape.len()).into());
+        }
+        let unlimited: Vec<usize> = (0..to.len()).filter(|axis| to[*axis].is_unlimited()).collect();
+        match unlimited[..] {
+            [] if mapping.from == Selection::None => {}
+            [] => placed.push(finder.placed(&mapping, 0, mapping.from.clone(), to)?),
+            [axis] if grows.is_none_or(|grows| grows == axis) => {
+                grows = Some(axis);
+                let found = finder.growing(&mapping, to, axis)?;
+                sources.count(found.len() as u64)?;
+                placed.extend(found);
+            }
+            _ => return Err("several of its axes have no limit".into()),
+        }
+    }
+    let mut shape = shape.to_vec();
+    if let Some(axis) = grows {
+        shape[axis] = placed.iter().map(|placed| placed.to[axis].end()).max().unwrap_or(0);
+    }
+    let (mut parts, mut warnings) = (Vec::new(), Vec::new());
+    for Placed { name: (file, dataset), source, from, to } in placed {
+        let name = shown(&dataset, &file);
+        let Some(source) = source else {
+            if warnings.len() < MAX_WARNINGS {
+                warnings.push(format!("there is no {name}: its samples have the fill value"));
+            }
+            continue;
+        };
+        if to.iter().zip(&shape).any(|(steps, extent)| steps.end() > *extent) {
+            return Err(format!("a mapping of {name} leads out of it").into());
+        }
+        if source.info.dtype != sample.dtype || source.sample.inner != sample.inner {
+            return Err(FormatError::Unsupported(format!("its samples are of another type than those of {name}")));
+        }
+        if to.iter().all(|steps| steps.length > 0) {
+            parts.push(Part::new(source, name, from, to)?);
+        }
+    }
+    let dataset =
+        VirtualDataset { source: finder.source(), order: in_order(&parts), parts, inner: sample.inner.clone() };
+    Ok(Resolved { dataset, shape, warnings })
+}
+
+/// Returns the order of parts in which they are looked for.
+fn in_order(parts: &[Part]) -> (usize, Vec<(u64, u64, usize)>) {
+    let starts = |axis: usize| parts.iter().map(|part| part.to[axis].start).collect::<HashSet<_>>().len();
+    let axis = (0..parts.first().map_or(0, |part| part.to.len())).rev().max_by_key(|axis| starts(*axis)).unwrap_or(0);
+    let places = parts.iter().enumerate().map(|(number, part)| (part.to[axis].start, part.to[axis].end(), number));
+    let mut order: Vec<_> = places.collect();
+    order.sort_unstable();
+    let mut reach = 0;
+    order.iter_mut().for_each(|(_, end, _)| {
+        reach = reach.max(*end);
+        *end = reach;
+    });
+    (axis, order)
+}
+
+impl VirtualDataset {
+    /// Returns the part that has the first element of a box: its number, and where the element is in its source. Of
+    /// several parts the last one counts.
+    fn part_at(&self, region: &Region) -> Option<(usize, Dims)> {
+        let (axis, order) = &self.order;
+        let at = *region.start.get(*axis)?;
+        let begun = &order[..order.partition_point(|(start, ..)| *start <= at)];
+        let near = begun.iter().rev().take_while(|(_, reach, _)| *reach > at);
+        near.filter_map(|(.., number)| Some((*number, self.parts[*number].start_of(region)?)))
+            .max_by_key(|found| found.0)
+    }
+
+    /// Returns the shape of bricks each of which lies in one brick of one source, or in none.
+    pub(super) fn brick_shape(&self, shape: &Dims) -> Dims {
+        let (own, piece) = (shape.len() - self.inner.len(), slab(shape));
+        let is_plain = self.parts.iter().all(Part::is_plain);
+        Dims::from_fn(shape.len(), |axis| {
+            let edges = self.parts.iter().filter(|_| axis < own).flat_map(|part| part.edges(axis, shape[axis]));
+            let extent = match edges.fold(0, gcd) {
+                0 => shape[axis].max(1),
+                extent => extent,
+            };
+            if !is_plain {
+                return extent;
+            }
+            let most = piece[axis].min(extent);
+            (1..=most).rev().find(|n| extent.is_multiple_of(*n) || extent >= shape[axis]).unwrap_or(1)
+        })
+    }
+
+    /// The places of the first sources, for people.
+    pub(super) fn places(&self) -> Vec<&str> {
+        self.parts.iter().take(MAX_NAMED).map(|part| &*part.name).collect()
+    }
+
+    /// The codec of the sources.
+    pub(super) fn codec(&self) -> &'static str {
+        let mut codecs = self.parts.iter().map(|part| part.source.info.codec.unwrap_or("raw"));
+        let first = codecs.next().unwrap_or("raw");
+        if codecs.all(|codec| codec == first) { first } else { "mixed" }
+    }
+
+    pub(super) fn is_coded(&self) -> bool {
+        self.parts.iter().any(|part| part.source.is_coded())
+    }
+
+    /// Returns the brick that owns `region`; `None` if no source has it.
+    pub(super) fn brick(&self, region: &Region, blocking: Blocking) -> Result<Option<Brick>, FormatError> {
+        let Some((number, start)) = self.part_at(region) else { return Ok(None) };
+        let part = &self.parts[number];
+        let grid = &part.source.info.grid;
+        let at = Dims::from_fn(start.len(), |axis| grid.brick_of(axis, start[axis]));
+        let mut brick = part.source.brick(&at, blocking).map_err(|error| error.of(&part.name))?;
+        let layout = match &mut brick {
+            Brick::Constant(_) => return Ok(Some(brick)),
+            Brick::Plain(plain) => &mut plain.layout,
+            Brick::Coded(coded) => {
+                coded.codec |= (number as u64) << 32;
+                &mut coded.layout
+            }
+        };
+        let (own, inner) = (part.from.len(), self.inner.len());
+        let pairs = part.axes.iter().copied().chain((0..inner).map(|axis| (part.to.len() + axis, own + axis)));
+        let mut strides = Dims::filled(region.axes(), 0);
+        pairs.for_each(|(to_axis, axis)| strides[to_axis] = layout.strides[axis]);
+        *layout = Layout { held: *region, first: layout.offset_of(&start), strides };
+        Ok(Some(brick))
+    }
+
+    pub(super) fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let part = usize::try_from(coded.codec >> 32).ok().and_then(|number| self.parts.get(number));
+        let part = part.ok_or_else(|| FormatError::Internal("a brick of no source".into()))?;
+        let own = Coded { codec: coded.codec & u64::from(u32::MAX), ..coded.clone() };
+        part.source.decode(&own, stored, out).map_err(|error| error.of(&part.name))
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
