@@ -6,7 +6,7 @@ use super::chunks::Chunks;
 use super::data_type::{How, Sample};
 use super::file::File;
 use super::filters::Filters;
-use super::virtual_dataset::VirtualDataset;
+use super::virtual_array::VirtualDataset;
 use crate::codec::{DecodeError, Pipeline};
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::memory::try_zeroed;
@@ -104,7 +104,7 @@ impl Hdf5Array {
     }
 
     /// Returns the kind of bricks that have bytes.
-    pub(super) fn is_coded(&self) -> bool {
+    fn is_coded(&self) -> bool {
         if let Storage::Virtual(dataset) = &self.storage {
             return dataset.is_coded();
         }

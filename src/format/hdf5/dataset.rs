@@ -13,10 +13,10 @@ use super::header::{Dataspace, Header, Place, kind};
 use super::heap::global_value;
 use super::mapping::mappings;
 use super::message::{self, IndexKind, Layout};
-use super::virtual_dataset::{Sources, resolve};
+use super::sources::{Sources, resolve, settled};
 use crate::format::chunked::Hidden;
 use crate::format::{FormatError, native};
-use crate::source::{Blocking, SourceError};
+use crate::source::Blocking;
 use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES, slab};
 
 /// Returns what a header describes, or why it is not shown; a virtual dataset if its `sources` may be looked for. Fails
@@ -30,17 +30,6 @@ pub(super) fn open(
     let mut shape = None;
     let opened = describe(at, file, header, (sources, &mut shape));
     settled(opened).map(|opened| opened.map_err(|hidden| Hidden { shape, ..hidden }))
-}
-
-/// Returns a fault of the file as the reason why something is not shown; fails if the system has failed.
-pub(super) fn settled<T>(result: Result<T, FormatError>) -> Result<Result<T, Hidden>, FormatError> {
-    Ok(match result {
-        Ok(found) => Ok(found),
-        Err(FormatError::Damaged(why) | FormatError::DamagedObject(why)) => Err(Hidden::damaged(why)),
-        Err(FormatError::Unsupported(why)) => Err(Hidden::unsupported(why)),
-        Err(FormatError::Source(error @ SourceError::TooShort { .. })) => Err(Hidden::damaged(error.to_string())),
-        Err(error) => return Err(error),
-    })
 }
 
 fn describe(

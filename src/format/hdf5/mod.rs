@@ -3,7 +3,7 @@
 //! [`file`] reads the superblock, [`header`] the messages of an object, [`groups`] links and [`attributes`] attributes;
 //! [`heap`] is where these are stored. [`dataset`] makes an array of a header, [`tree`] layers of all
 //! arrays. [`chunks`] finds the chunks of an [`array`](mod@array), one by one: no index is read as a whole.
-//! [`virtual_dataset`] finds the sources of one whose samples are those of others, as [`mapping`] says.
+//! A dataset whose samples are those of others is a [`virtual_array`] of its [`sources`], as each [`mapping`] says.
 //!
 //! The public description is the HDF5 File Format Specification of The HDF Group, version 3.0.
 
@@ -19,8 +19,9 @@ mod header;
 mod heap;
 mod mapping;
 mod message;
+mod sources;
 mod tree;
-mod virtual_dataset;
+mod virtual_array;
 
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::array::Hdf5Array;
 use super::attributes::Attributes;
-use super::dataset::{self, settled};
+use super::dataset;
 use super::file::File;
 use super::groups::{Target, is_group, links};
 use super::header::{Header, Place, kind};
-use super::virtual_dataset::{OpenedFile, Sources};
+use super::sources::{OpenedFile, Sources, settled};
 use crate::format::bytes::decimal;
 use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, join, scaling, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith, native};
@@ -63,7 +63,9 @@ pub(super) fn open(source: Arc<dyn Source>, with: &OpenWith) -> Result<(DatasetI
     let mut walk = Walk {
         place: Place::new(file, &opened.shared),
         file,
-        sources: Sources::new(&opened, with.beside.as_ref(), &with.index),
+        sources: Sources::new(&opened, with.beside.as_ref(), &with.index, |at, file, header| {
+            dataset::open(at, file, header, None)
+        }),
         known: HashSet::new(),
         datasets: Vec::new(),
         groups: BTreeMap::new(),

@@ -1,31 +1,27 @@
-//! A virtual dataset: its elements are those of other datasets, in this file and in files beside it.
-//!
-//! Its bricks are boxes each of which lies in one brick of one source: that one is read in its place. They are as large
-//! as the places of all mappings allow.
+//! The sources of a virtual dataset: datasets in this file and in files beside it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::array::{Hdf5Array, Storage};
 use super::data_type::{How, Sample};
-use super::dataset;
 use super::file::{File, Superblock};
 use super::groups::{Target, links};
 use super::header::{Header, Place, SharedMessages, kind};
 use super::mapping::{MAX_MAPPINGS, Mapping, Selection, Steps, has_number, numbered};
+use super::virtual_array::{Part, VirtualDataset};
 use crate::format::chunked::Hidden;
-use crate::format::{Array, FilesBeside, FormatError};
-use crate::source::{Blocking, Folder, IndexCache, NoFolder, Source, SourceError};
-use crate::volume::{Brick, Coded, Dims, Layout, MAX_AXES, ObjectName, Region, slab};
+use crate::format::{FilesBeside, FormatError};
+use crate::source::{Folder, IndexCache, NoFolder, Source, SourceError};
+use crate::volume::ObjectName;
 
 /// The most links by paths on the way to a source.
 const MAX_LINKS: usize = 32;
-/// The most sources that are missing of which that is said, and that are there and named in a description.
+/// The most sources that are missing of which that is said.
 const MAX_WARNINGS: usize = 10;
-const MAX_NAMED: usize = 100;
 
 /// A file, and what is needed to find its objects.
 pub(super) struct OpenedFile {
@@ -41,7 +37,7 @@ pub(super) struct OpenedFile {
 impl OpenedFile {
     pub(super) fn open(object: (Arc<dyn Source>, ObjectName), cache: &Arc<IndexCache>) -> Result<Self, FormatError> {
         let (file, superblock) = File::open(object, cache)?;
-        let shared = dataset::settled(shared_messages(&file, &superblock))?;
+        let shared = settled(shared_messages(&file, &superblock))?;
         let (shared, fault) =
             shared.map_or_else(|hidden| (SharedMessages::default(), Some(hidden.reason)), |shared| (shared, None));
         Ok(Self { file: Arc::new(file), superblock, shared, fault, groups: RefCell::default() })
@@ -90,6 +86,17 @@ fn names(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 
+/// Returns a fault of the file as the reason why something is not shown; fails if the system has failed.
+pub(super) fn settled<T>(result: Result<T, FormatError>) -> Result<Result<T, Hidden>, FormatError> {
+    Ok(match result {
+        Ok(found) => Ok(found),
+        Err(FormatError::Damaged(why) | FormatError::DamagedObject(why)) => Err(Hidden::damaged(why)),
+        Err(FormatError::Unsupported(why)) => Err(Hidden::unsupported(why)),
+        Err(FormatError::Source(error @ SourceError::TooShort { .. })) => Err(Hidden::damaged(error.to_string())),
+        Err(error) => return Err(error),
+    })
+}
+
 /// Reads what the extension of the superblock says of messages that objects share.
 fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessages, FormatError> {
     let none = SharedMessages::default();
@@ -101,11 +108,15 @@ fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessage
     }
 }
 
+/// Opens the dataset of a header that is not virtual.
+type OpenDataset = fn(&Place<'_>, &Arc<File>, &Header) -> Result<Result<Hdf5Array, Hidden>, FormatError>;
+
 /// Where the sources of virtual datasets are looked for.
 pub(super) struct Sources<'a> {
     own: &'a Rc<OpenedFile>,
     beside: Option<&'a FilesBeside>,
     cache: &'a Arc<IndexCache>,
+    open: OpenDataset,
     /// How many mappings there may be in the rest of the file: the list of one dataset may be that of many others, too.
     left: Cell<u64>,
 }
@@ -114,6 +125,7 @@ pub(super) struct Sources<'a> {
 struct Finder<'a> {
     own: &'a Rc<OpenedFile>,
     cache: &'a Arc<IndexCache>,
+    open: OpenDataset,
     /// Where other files are, if there are any.
     others: Option<Others<'a>>,
     files: RefCell<HashMap<String, Result<Option<Rc<OpenedFile>>, FormatError>>>,
@@ -128,8 +140,13 @@ struct Others<'a> {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(own: &'a Rc<OpenedFile>, beside: Option<&'a FilesBeside>, cache: &'a Arc<IndexCache>) -> Self {
-        Self { own, beside, cache, left: Cell::new(MAX_MAPPINGS) }
+    pub(super) fn new(
+        own: &'a Rc<OpenedFile>,
+        beside: Option<&'a FilesBeside>,
+        cache: &'a Arc<IndexCache>,
+        open: OpenDataset,
+    ) -> Self {
+        Self { own, beside, cache, open, left: Cell::new(MAX_MAPPINGS) }
     }
 
     /// Counts mappings that were found.
@@ -145,7 +162,7 @@ impl<'a> Sources<'a> {
         let mut names = mappings.iter().map(|mapping| &*mapping.file).filter(|file| *file != ".").peekable();
         let others = if names.peek().is_some() { Some(self.others(names)?) } else { None };
         let (files, datasets) = Default::default();
-        Ok(Finder { own: self.own, cache: self.cache, others, files, datasets })
+        Ok(Finder { own: self.own, cache: self.cache, open: self.open, others, files, datasets })
     }
 
     fn others<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Others<'a>, FormatError> {
@@ -214,7 +231,7 @@ impl Finder<'_> {
         let open = || {
             let Some(file) = self.file(name)? else { return Ok(None) };
             let Some(header) = file.find(path)?.filter(|header| header.has(kind::LAYOUT)) else { return Ok(None) };
-            let array = dataset::open(&Place::new(&file.file, &file.shared), &file.file, &header, None)?;
+            let array = (self.open)(&Place::new(&file.file, &file.shared), &file.file, &header)?;
             array.map(|array| Some(Arc::new(array))).map_err(Hidden::error)
         };
         let opened = open().map_err(|error| match error {
@@ -284,99 +301,6 @@ fn shown(dataset: &str, file: &str) -> String {
     format!("{dataset} in {}", if file == "." { "this file" } else { file })
 }
 
-/// Elements of a source, and where they stand.
-struct Part {
-    source: Arc<Hdf5Array>,
-    /// Where the source is, for messages.
-    name: String,
-    from: Vec<Steps>,
-    to: Vec<Steps>,
-    /// The axes along which there are several, in the virtual dataset and in the source.
-    axes: Vec<(usize, usize)>,
-}
-
-impl Part {
-    fn new(source: Arc<Hdf5Array>, name: String, from: Selection, to: Vec<Steps>) -> Result<Self, FormatError> {
-        let shape = source.info.shape();
-        let own = &shape[..shape.len() - source.sample.inner.len()];
-        let from = match from {
-            Selection::Steps(from) => from,
-            Selection::All | Selection::None => own.iter().map(|extent| Steps::run(0, *extent)).collect(),
-        };
-        let is_in = |(steps, extent): (&Steps, &u64)| !steps.is_unlimited() && steps.end() <= *extent;
-        if from.len() != own.len() || !from.iter().zip(own).all(is_in) {
-            return Err(format!("a mapping selects elements that {name} does not have: it has {own:?}").into());
-        }
-        let several =
-            |steps: &[Steps]| -> Vec<usize> { (0..steps.len()).filter(|axis| steps[*axis].length != 1).collect() };
-        let axes: Vec<(usize, usize)> = several(&to).into_iter().zip(several(&from)).collect();
-        let is_same = several(&to).len() == several(&from).len()
-            && axes.iter().all(|(to_axis, axis)| to[*to_axis].length == from[*axis].length);
-        if !is_same {
-            let count = |steps: &[Steps]| steps.iter().map(|steps| u128::from(steps.length)).product::<u128>();
-            return Err(if count(&to) == count(&from) {
-                FormatError::Unsupported(format!("a mapping gives elements of {name} another shape"))
-            } else {
-                format!("a mapping of {name} has other numbers of elements on both sides").into()
-            });
-        }
-        Ok(Self { source, name, from, to, axes })
-    }
-
-    /// Whether the samples are stored in one piece, so that bricks may have any edges.
-    fn is_plain(&self) -> bool {
-        matches!(self.source.storage, Storage::Whole(_)) && self.source.sample.how == How::Nothing
-    }
-
-    /// Returns the numbers that have to be multiples of the extent of bricks along an axis of extent `extent`.
-    fn edges(&self, axis: usize, extent: u64) -> Vec<u64> {
-        let to = &self.to[axis];
-        let mut edges = vec![to.start];
-        if to.end() != extent {
-            edges.push(to.length);
-        }
-        if to.has_blocks() {
-            edges.extend([to.stride, to.block]);
-        }
-        if let Some((_, axis)) = self.axes.iter().find(|(to_axis, _)| *to_axis == axis) {
-            let from = &self.from[*axis];
-            if from.has_blocks() {
-                edges.extend([from.stride, from.block]);
-            }
-            if !self.is_plain() {
-                edges.extend([from.start, self.source.info.brick_shape[*axis]]);
-            }
-        }
-        edges
-    }
-
-    /// Returns the first element of a box in the source, by the place of the box; `None` if its first element is none of
-    /// these.
-    fn start_of(&self, region: &Region) -> Option<Dims> {
-        let mut elements = [0; MAX_AXES];
-        for (axis, steps) in self.to.iter().enumerate() {
-            elements[axis] = steps.element(region.start[axis])?;
-        }
-        let mut start: Vec<u64> = self.from.iter().map(|steps| steps.start).collect();
-        for (to_axis, axis) in &self.axes {
-            start[*axis] = self.from[*axis].at(elements[*to_axis]);
-        }
-        start.resize(self.source.info.shape().len(), 0);
-        Dims::from_slice(&start)
-    }
-}
-
-pub(super) struct VirtualDataset {
-    /// The source of all bricks.
-    pub source: Arc<dyn Source>,
-    parts: Vec<Part>,
-    /// The axis along which most parts lie one after the other, and where each begins on it, in this order: the
-    /// position, the end of all up to this one, and its number.
-    order: (usize, Vec<(u64, u64, usize)>),
-    /// The axes of each element: the last ones of all arrays.
-    inner: Vec<u64>,
-}
-
 /// What is found out of a virtual dataset.
 pub(super) struct Resolved {
     pub dataset: VirtualDataset,
@@ -437,106 +361,10 @@ pub(super) fn resolve(
             return Err(FormatError::Unsupported(format!("its samples are of another type than those of {name}")));
         }
         if to.iter().all(|steps| steps.length > 0) {
-            parts.push(Part::new(source, name, from, to)?);
+            let is_plain = matches!(source.storage, Storage::Whole(_)) && source.sample.how == How::Nothing;
+            parts.push(Part::new((source, is_plain, sample.inner.len()), name, from, to)?);
         }
     }
-    let dataset =
-        VirtualDataset { source: finder.source(), order: in_order(&parts), parts, inner: sample.inner.clone() };
+    let dataset = VirtualDataset::new(finder.source(), parts, sample.inner.clone());
     Ok(Resolved { dataset, shape, warnings })
-}
-
-/// Returns the order of parts in which they are looked for.
-fn in_order(parts: &[Part]) -> (usize, Vec<(u64, u64, usize)>) {
-    let starts = |axis: usize| parts.iter().map(|part| part.to[axis].start).collect::<HashSet<_>>().len();
-    let axis = (0..parts.first().map_or(0, |part| part.to.len())).rev().max_by_key(|axis| starts(*axis)).unwrap_or(0);
-    let places = parts.iter().enumerate().map(|(number, part)| (part.to[axis].start, part.to[axis].end(), number));
-    let mut order: Vec<_> = places.collect();
-    order.sort_unstable();
-    let mut reach = 0;
-    order.iter_mut().for_each(|(_, end, _)| {
-        reach = reach.max(*end);
-        *end = reach;
-    });
-    (axis, order)
-}
-
-impl VirtualDataset {
-    /// Returns the part that has the first element of a box: its number, and where the element is in its source. Of
-    /// several parts the last one counts.
-    fn part_at(&self, region: &Region) -> Option<(usize, Dims)> {
-        let (axis, order) = &self.order;
-        let at = *region.start.get(*axis)?;
-        let begun = &order[..order.partition_point(|(start, ..)| *start <= at)];
-        let near = begun.iter().rev().take_while(|(_, reach, _)| *reach > at);
-        near.filter_map(|(.., number)| Some((*number, self.parts[*number].start_of(region)?)))
-            .max_by_key(|found| found.0)
-    }
-
-    /// Returns the shape of bricks each of which lies in one brick of one source, or in none.
-    pub(super) fn brick_shape(&self, shape: &Dims) -> Dims {
-        let (own, piece) = (shape.len() - self.inner.len(), slab(shape));
-        let is_plain = self.parts.iter().all(Part::is_plain);
-        Dims::from_fn(shape.len(), |axis| {
-            let edges = self.parts.iter().filter(|_| axis < own).flat_map(|part| part.edges(axis, shape[axis]));
-            let extent = match edges.fold(0, gcd) {
-                0 => shape[axis].max(1),
-                extent => extent,
-            };
-            if !is_plain {
-                return extent;
-            }
-            let most = piece[axis].min(extent);
-            (1..=most).rev().find(|n| extent.is_multiple_of(*n) || extent >= shape[axis]).unwrap_or(1)
-        })
-    }
-
-    /// The places of the first sources, for people.
-    pub(super) fn places(&self) -> Vec<&str> {
-        self.parts.iter().take(MAX_NAMED).map(|part| &*part.name).collect()
-    }
-
-    /// The codec of the sources.
-    pub(super) fn codec(&self) -> &'static str {
-        let mut codecs = self.parts.iter().map(|part| part.source.info.codec.unwrap_or("raw"));
-        let first = codecs.next().unwrap_or("raw");
-        if codecs.all(|codec| codec == first) { first } else { "mixed" }
-    }
-
-    pub(super) fn is_coded(&self) -> bool {
-        self.parts.iter().any(|part| part.source.is_coded())
-    }
-
-    /// Returns the brick that owns `region`; `None` if no source has it.
-    pub(super) fn brick(&self, region: &Region, blocking: Blocking) -> Result<Option<Brick>, FormatError> {
-        let Some((number, start)) = self.part_at(region) else { return Ok(None) };
-        let part = &self.parts[number];
-        let grid = &part.source.info.grid;
-        let at = Dims::from_fn(start.len(), |axis| grid.brick_of(axis, start[axis]));
-        let mut brick = part.source.brick(&at, blocking).map_err(|error| error.of(&part.name))?;
-        let layout = match &mut brick {
-            Brick::Constant(_) => return Ok(Some(brick)),
-            Brick::Plain(plain) => &mut plain.layout,
-            Brick::Coded(coded) => {
-                coded.codec |= (number as u64) << 32;
-                &mut coded.layout
-            }
-        };
-        let (own, inner) = (part.from.len(), self.inner.len());
-        let pairs = part.axes.iter().copied().chain((0..inner).map(|axis| (part.to.len() + axis, own + axis)));
-        let mut strides = Dims::filled(region.axes(), 0);
-        pairs.for_each(|(to_axis, axis)| strides[to_axis] = layout.strides[axis]);
-        *layout = Layout { held: *region, first: layout.offset_of(&start), strides };
-        Ok(Some(brick))
-    }
-
-    pub(super) fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let part = usize::try_from(coded.codec >> 32).ok().and_then(|number| self.parts.get(number));
-        let part = part.ok_or_else(|| FormatError::Internal("a brick of no source".into()))?;
-        let own = Coded { codec: coded.codec & u64::from(u32::MAX), ..coded.clone() };
-        part.source.decode(&own, stored, out).map_err(|error| error.of(&part.name))
-    }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
