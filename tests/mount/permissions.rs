@@ -288,6 +288,29 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
     assert!(comes_true(SOON, || other.iter().all(|path| !reads(OTHER, path))), "a description closes");
 }
 
+#[test]
+fn virtual_datasets_have_the_rights_of_their_sources() {
+    let Some(source) = Source::new() else { return };
+    let files = ["virtual-latest.h5", "parts/c0.h5", "parts/c1.h5", "parts/c2.h5", "parts/p0.h5", "parts/p1.h5"];
+    source.folder("parts", OWNED, 0o755);
+    for name in files {
+        copy_all(&test_data("hdf5").join(name), &source.at(name));
+        source.give(name, OWNED, 0o644);
+    }
+    source.give("parts/c1.h5", OWNED, 0o640);
+    let Some(mount) = source.mount(&[]) else { return };
+    for (path, readers) in [("own/lod0.raw", [true; 4]), ("stacked/lod0.raw", [true, true, false, true])] {
+        assert_readers(&mount, &format!("virtual-latest.h5/{path}"), readers);
+    }
+    let stacked = mount.path("virtual-latest.h5/stacked/lod0.raw");
+    source.give("parts/c1.h5", OWNED, 0o600);
+    assert!(comes_true(SOON, || !reads(USERS[1], &stacked)), "a source closes");
+    source.give("parts/c1.h5", OWNED, 0o644);
+    assert!(comes_true(SOON, || reads(OTHER, &stacked)), "a source opens");
+    source.give("parts", OWNED, 0o700);
+    assert!(comes_true(SOON, || !reads(OTHER, &stacked)), "their folder closes");
+}
+
 /// Exchanges two files or folders.
 fn exchange(a: &Path, b: &Path) {
     renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).unwrap();

@@ -19,6 +19,9 @@ use crate::format::{FormatError, native};
 use crate::source::Blocking;
 use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, MAX_AXES, slab};
 
+/// Chunks that are decoded so often in one pass are slow to read.
+const MANY_DECODES: u64 = 8;
+
 /// Returns what a header describes, or why it is not shown; a virtual dataset if its `sources` may be looked for. Fails
 /// if the system has failed.
 pub(super) fn open(
@@ -106,6 +109,11 @@ fn describe(
             let resolved = resolved.ok_or("it is not virtual")?;
             warnings = resolved.warnings;
             let brick = resolved.dataset.brick_shape(&shape);
+            let decodes = resolved.dataset.decodes(&brick);
+            if decodes >= MANY_DECODES {
+                warnings
+                    .push(format!("its mappings cut chunks of its sources, which are decoded up to {decodes} times"));
+            }
             (Storage::Virtual(Box::new(resolved.dataset)), brick, Filters::default())
         }
         Layout::Chunked { chunk, index, address, whole_edges: edges } => {

@@ -160,6 +160,14 @@ impl VirtualDataset {
         })
     }
 
+    /// How often a chunk of the sources is decoded in one pass, if it is cut by the mappings: bricks of the shape `brick`
+    /// lie in one each.
+    pub(super) fn decodes(&self, brick: &Dims) -> u64 {
+        let own = brick.product().unwrap_or(u64::MAX).max(1);
+        let coded = self.parts.iter().filter(|part| !part.is_plain);
+        coded.filter_map(|part| part.source.info().brick_shape.product()).max().unwrap_or(0).div_ceil(own)
+    }
+
     /// The places of the first sources, for people.
     pub(super) fn places(&self) -> Vec<&str> {
         self.parts.iter().take(MAX_NAMED).map(|part| &*part.name).collect()
