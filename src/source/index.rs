@@ -125,6 +125,18 @@ impl Index {
         Ok(())
     }
 
+    /// Reads the pages that have a byte of a part of the table, in one request.
+    pub(crate) fn load(&self, part: Range<u64>) -> Result<(), SourceError> {
+        let first = part.start / PAGE;
+        let length = part.end.min(self.length).saturating_sub(first * PAGE);
+        let bytes = self.fetch(first * PAGE, length.next_multiple_of(PAGE), Blocking::Yes)?;
+        for (number, page) in (first..).zip(bytes.chunks(PAGE as usize)) {
+            let page = Arc::new(page.to_vec());
+            self.cache.insert((self.id, number, 0), &page, page.capacity());
+        }
+        Ok(())
+    }
+
     fn page(&self, number: u64, blocking: Blocking) -> Result<Arc<Vec<u8>>, SourceError> {
         let key = (self.id, number, 0);
         if let Some(page) = self.cache.get(key) {

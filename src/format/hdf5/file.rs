@@ -1,11 +1,13 @@
 //! The bytes of a file: its superblock, checked reads of metadata at addresses, and fields of variable width.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, PastEnd};
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError};
+use crate::sync::Mutex;
 use crate::volume::ObjectName;
 
 /// What the superblock begins with.
@@ -16,6 +18,14 @@ const LAST_PLACE: u64 = 1 << 24;
 pub(super) const MAX_PART: u64 = 16 << 20;
 /// Bytes that are read of a part whose length is not yet known.
 const FIRST_READ: u64 = 512;
+
+/// Where a request takes long, the metadata are read in blocks of this many bytes...
+const BLOCK: u64 = 64 << 10;
+/// ... until two of them are wanted in a region of this many bytes: then all of it is read.
+const REGION: u64 = 1 << 20;
+/// The most regions that are remembered, and the most bytes of a page of a file that is written in pages.
+const MAX_REGIONS: usize = 4096;
+const MAX_FILE_PAGE: u64 = 8 << 20;
 
 /// Widths of addresses and lengths in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +63,10 @@ pub(super) struct File {
     id: u64,
     /// All of the file in pages, for the small parts that are read once.
     pages: Index,
+    /// Bytes of the pages of a file that keeps metadata together in pages.
+    file_page: Option<u64>,
+    /// The block that was wanted in each region; `None` if all of it was read.
+    regions: Mutex<HashMap<u64, Option<u64>>>,
 }
 
 impl File {
@@ -75,7 +89,8 @@ impl File {
         }
         let pages = Index::new(Arc::clone(&source), &object, 0, end, Arc::clone(cache));
         let (widths, id, cache) = (Widths { offset: 8, length: 8 }, IndexCache::new_id(), Arc::clone(cache));
-        let mut file = Self { source, object, widths, base: 0, end, cache, id, pages };
+        let mut file =
+            Self { source, object, widths, base: 0, end, cache, id, pages, file_page: None, regions: Mutex::default() };
         let superblock = file.superblock(at)?;
         Ok((file, superblock))
     }
@@ -160,9 +175,41 @@ impl File {
     }
 
     fn read_in_pages(&self, at: u64, length: u64) -> Result<Vec<u8>, FormatError> {
+        if self.source.fetches_ahead() {
+            self.load_region(at)?;
+        }
         let mut bytes = try_zeroed(length as usize)?;
         self.pages.read(at, &mut bytes, Blocking::Yes)?;
         Ok(bytes)
+    }
+
+    /// Says that metadata are together in pages of so many bytes.
+    pub(super) fn set_file_page(&mut self, bytes: u64) {
+        self.file_page = Some(bytes.clamp(BLOCK, MAX_FILE_PAGE));
+    }
+
+    /// Reads all of the region around a byte if more of it is likely to be wanted.
+    fn load_region(&self, at: u64) -> Result<(), FormatError> {
+        let (block, region) = (at / BLOCK, self.file_page.unwrap_or(REGION));
+        let number = at / region;
+        let mut regions = self.regions.lock();
+        if regions.len() >= MAX_REGIONS {
+            regions.clear();
+        }
+        let is_wanted = match regions.get(&number) {
+            None => self.file_page.is_some(),
+            Some(wanted) => wanted.is_some_and(|wanted| wanted != block),
+        };
+        if is_wanted {
+            regions.insert(number, None);
+        } else {
+            regions.entry(number).or_insert(Some(block));
+        }
+        drop(regions);
+        if is_wanted {
+            self.pages.load(number * region..(number + 1) * region)?;
+        }
+        Ok(())
     }
 
     /// Reads a part whose beginning tells how long it is.

@@ -26,6 +26,7 @@ pub(super) mod kind {
     pub(in super::super) const CONTINUATION: u16 = 0x10;
     pub(in super::super) const SYMBOL_TABLE: u16 = 0x11;
     pub(in super::super) const ATTRIBUTE_INFO: u16 = 0x15;
+    pub(in super::super) const FILE_SPACE: u16 = 0x17;
     /// The last one that is known.
     pub(in super::super) const LAST: u16 = 0x18;
 }

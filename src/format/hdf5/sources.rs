@@ -36,10 +36,14 @@ pub(super) struct OpenedFile {
 
 impl OpenedFile {
     pub(super) fn open(object: (Arc<dyn Source>, ObjectName), cache: &Arc<IndexCache>) -> Result<Self, FormatError> {
-        let (file, superblock) = File::open(object, cache)?;
-        let shared = settled(shared_messages(&file, &superblock))?;
-        let (shared, fault) =
-            shared.map_or_else(|hidden| (SharedMessages::default(), Some(hidden.reason)), |shared| (shared, None));
+        let (mut file, superblock) = File::open(object, cache)?;
+        let (shared, fault) = match settled(extension(&file, &superblock))? {
+            Ok((shared, page)) => {
+                page.into_iter().for_each(|bytes| file.set_file_page(bytes));
+                (shared, None)
+            }
+            Err(hidden) => (SharedMessages::default(), Some(hidden.reason)),
+        };
         Ok(Self { file: Arc::new(file), superblock, shared, fault, groups: RefCell::default() })
     }
 
@@ -97,15 +101,27 @@ pub(super) fn settled<T>(result: Result<T, FormatError>) -> Result<Result<T, Hid
     })
 }
 
-/// Reads what the extension of the superblock says of messages that objects share.
-fn shared_messages(file: &File, superblock: &Superblock) -> Result<SharedMessages, FormatError> {
+/// Reads what the extension of the superblock says: the messages that objects share, and the bytes of the pages in which
+/// metadata are kept together, if they are.
+fn extension(file: &File, superblock: &Superblock) -> Result<(SharedMessages, Option<u64>), FormatError> {
+    const FILE_SPACE: &str = "file space";
+    /// Pages that have either metadata or samples.
+    const IN_PAGES: u8 = 1;
     let none = SharedMessages::default();
-    let Some(extension) = superblock.extension else { return Ok(none) };
-    let header = Header::read(file, extension)?;
-    match header.content_of(&Place::new(file, &none), kind::SHARED_TABLE)? {
-        Some(content) => SharedMessages::read(file, &content),
-        None => Ok(none),
+    let Some(extension) = superblock.extension else { return Ok((none, None)) };
+    let (header, place) = (Header::read(file, extension)?, Place::new(file, &none));
+    let mut page = None;
+    if let Some(content) = header.content_of(&place, kind::FILE_SPACE)? {
+        let mut fields = file.fields(FILE_SPACE, &content);
+        let (version, strategy) = (fields.u8()?, fields.u8()?);
+        if version == 1 && strategy == IN_PAGES {
+            fields.take(1)?;
+            fields.length()?;
+            page = Some(fields.length()?);
+        }
     }
+    let shared = header.content_of(&place, kind::SHARED_TABLE)?;
+    Ok((shared.map_or(Ok(none), |content| SharedMessages::read(file, &content))?, page))
 }
 
 /// Opens the dataset of a header that is not virtual.
