@@ -456,6 +456,14 @@ impl PortableFolder {
         SourceError::Changed
     }
 
+    /// Returns whether a file or folder has the version that it had before, or is still missing.
+    fn is_same(&self, path: &Path, before: Option<ObjectVersion>) -> bool {
+        match self.root.locate(path) {
+            Ok(found) => found.is_some() && before == found.map(|found| found.version()),
+            Err(error) => before.is_none() && is_absent(&error),
+        }
+    }
+
     /// Returns the file of a name, and opens it if it is not open; `None` if it does not exist.
     fn file(&self, name: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.check_unchanged()?;
@@ -469,7 +477,9 @@ impl PortableFolder {
         let path = self.path.join(name);
         let opened = self.open_file(name, &path).map_err(|e| cannot_open(&path, &e))?;
         let now = opened.as_ref().map(|file| file.version);
-        if *self.seen.lock().get_or_insert(name.into(), || now) != now {
+        let is_as_before = *self.seen.lock().get_or_insert(name.into(), || now) == now;
+        // a name that was never looked for may be that of another folder, which has taken the place of this one
+        if !is_as_before || !self.is_same(&self.path, Some(self.version)) {
             return Err(self.mark_changed());
         }
         Ok(opened.map(|file| self.root.keep(key, file)))
@@ -560,12 +570,9 @@ impl Folder for PortableFolder {
             let seen = self.seen.lock();
             seen.iter().take(CHECKED_FILES).map(|(name, before)| (self.path.join(&**name), *before)).collect()
         };
-        let is_same = |(path, before): &(PathBuf, Option<ObjectVersion>)| match self.root.locate(path) {
-            Ok(found) => found.is_some() && *before == found.map(|found| found.version()),
-            Err(error) => before.is_none() && is_absent(&error),
-        };
-        let own = (self.path.clone(), Some(self.version));
-        let is_changed = self.check_unchanged().is_err() || !is_same(&own) || !recent.iter().all(is_same);
+        let is_changed = self.check_unchanged().is_err()
+            || !self.is_same(&self.path, Some(self.version))
+            || !recent.iter().all(|(path, before)| self.is_same(path, *before));
         if is_changed {
             self.mark_changed();
         }
@@ -694,6 +701,22 @@ mod tests {
         assert_eq!(read(&*folder, "0"), Err(SourceError::Changed));
         assert_eq!((read(&*folder, "1"), folder.is_changed()), (Err(SourceError::Changed), true));
         assert_eq!(folder.failure(), Some(SourceError::Changed));
+    }
+
+    #[test]
+    fn a_folder_that_takes_the_place_of_another_one_is_never_mixed_in() {
+        let top = tempfile::tempdir().unwrap();
+        let [old, new, gone] = ["old", "new", "gone"].map(|name| top.path().join(name));
+        for folder in [&old, &new] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("x"), b"0123").unwrap();
+            fs::write(folder.join("never read"), folder.to_str().unwrap()).unwrap();
+        }
+        let folder = folder(top.path(), &old);
+        assert_eq!(read(&*folder, "x"), Ok(Some(b"0123".to_vec())));
+        fs::rename(&old, &gone).unwrap();
+        fs::rename(&new, &old).unwrap();
+        assert_eq!(read(&*folder, "never read"), Err(SourceError::Changed));
     }
 
     #[test]

@@ -41,6 +41,18 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Returns whether a file or folder has the version that it had before, or is still missing.
+fn is_same(path: &Path, before: Option<ObjectVersion>) -> bool {
+    // a link in the place of a missing file is a change, wherever it leads
+    let now = if before.is_some() { path.metadata() } else { path.symlink_metadata() };
+    match now {
+        Ok(now) => before == Some(ObjectVersion::from_metadata(&now)),
+        Err(e) if is_absent(&e) => before.is_none(),
+        // a failure of the system is no change: a reader of the file gets it
+        Err(_) => true,
+    }
+}
+
 impl LocalFolder {
     /// Opens a folder that was just found, and shares failures with the other folders of its dataset, whose own is
     /// `dataset`. `recent` gets a record if it, or a file that is opened in it, was written to a moment ago.
@@ -89,7 +101,9 @@ impl LocalFolder {
         let path = self.path.join(name);
         let failed = |e| SourceError::io(format!("cannot open {}", path.display()), &e);
         let opened = self.open_file(name, &path).map_err(failed)?;
-        if !files.is_as_before(key, opened.as_ref().map(|(_, m)| ObjectVersion::from_metadata(m)).as_ref()) {
+        let version = opened.as_ref().map(|(_, metadata)| ObjectVersion::from_metadata(metadata));
+        // a name that was never looked for may be that of another folder, which has taken the place of this one
+        if !files.is_as_before(key, version.as_ref()) || !is_same(&self.path, Some(self.version)) {
             return Err(self.mark_changed());
         }
         let Some(opened) = opened else {
@@ -217,16 +231,6 @@ impl Folder for LocalFolder {
     }
 
     fn is_changed(&self) -> bool {
-        let is_same = |path: &Path, before: Option<ObjectVersion>| {
-            // a link in the place of a missing file is a change, wherever it leads
-            let now = if before.is_some() { path.metadata() } else { path.symlink_metadata() };
-            match now {
-                Ok(now) => before == Some(ObjectVersion::from_metadata(&now)),
-                Err(e) if is_absent(&e) => before.is_none(),
-                // a failure of the system is no change: a reader of the file gets it
-                Err(_) => true,
-            }
-        };
         let recent = || self.root.files.recent(self.number, CHECKED_FILES);
         let names = || recent().into_iter().filter_map(|(name, version)| version.and(Some(name))).collect::<Vec<_>>();
         let same = self.check_unchanged().is_ok()
@@ -324,7 +328,7 @@ mod tests {
 
     #[test]
     fn links_are_followed_below_the_source_only() {
-        let (root, folder) = sample();
+        let (root, _) = sample();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("x"), b"secret").unwrap();
         symlink("x", root.path().join("a/in")).unwrap();
@@ -334,7 +338,7 @@ mod tests {
         symlink(outside.path(), root.path().join("c")).unwrap();
         symlink("nowhere", root.path().join("d")).unwrap();
         symlink("loop", root.path().join("loop")).unwrap();
-        for (n, folder) in [folder, without_openat2(root.path())].into_iter().enumerate() {
+        for (n, folder) in [folder_of(root.path()), without_openat2(root.path())].into_iter().enumerate() {
             assert_eq!(read(&*folder, "a/in"), Ok(Some(b"0123".to_vec())));
             assert_eq!(read(&*folder, "b/x"), Ok(Some(b"0123".to_vec())));
             assert_eq!(read(&*folder, "b/y"), Ok(None));
@@ -395,6 +399,25 @@ mod tests {
         assert!(open.count() <= 384);
         fs::write(root.path().join("a/x"), b"other").unwrap();
         assert_eq!(read(&*folder, "a/x"), Err(SourceError::Changed));
+    }
+
+    #[test]
+    fn a_folder_that_takes_the_place_of_another_one_is_never_mixed_in() {
+        for name in ["a/never read", "a/nowhere"] {
+            let (root, _) = sample();
+            let [old, new, gone] = ["old", "new", "gone"].map(|name| root.path().join(name));
+            for folder in [&old, &new] {
+                fs::create_dir_all(folder.join("a")).unwrap();
+                fs::write(folder.join("a/x"), b"0123").unwrap();
+                fs::write(folder.join("a/never read"), folder.to_str().unwrap()).unwrap();
+            }
+            let folder = open(SourceRoot::new(root.path(), false, false, Arc::default()), &old);
+            assert_eq!(read(&*folder, "a/x"), Ok(Some(b"0123".to_vec())));
+            fs::rename(&old, &gone).unwrap();
+            fs::rename(&new, &old).unwrap();
+            assert_eq!(read(&*folder, name), Err(SourceError::Changed), "{name}");
+            assert_eq!(read(&*folder, "a/x"), Err(SourceError::Changed), "all of it, from then on");
+        }
     }
 
     #[test]
