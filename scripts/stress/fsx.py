@@ -215,7 +215,8 @@ class Replacer:
         self.now[name] ^= 1
         staged, live = os.path.join(self.stage, name), os.path.join(self.live, name)
         copied(os.path.join(self.versions, str(self.now[name]), name), staged)
-        if self.dice.random() < 0.5:
+        # an inode may be used again, so that a folder with an old time would look like one before
+        if os.path.isdir(staged) or self.dice.random() < 0.5:
             os.utime(staged)
         exchange(staged, live)
         shutil.rmtree(staged) if os.path.isdir(staged) else os.remove(staged)
@@ -317,7 +318,7 @@ def main():
             differing = {name: paths for name, paths in differing.items() if paths}
             files, changed = (sum(map(len, found.values())) for found in [paths, differing])
             print(f"{files} files of {len(paths)} datasets; {changed} of {len(differing)} have two versions", flush=True)
-            arguments = ["--cache-size", options.cache_size, *["-o", "direct_io"] * options.direct_io]
+            arguments = ["--cache-size", options.cache_size, *["--direct-io"] * options.direct_io]
             with Mount(options, os.path.join(folder, "live"), options.point, *arguments) as mount:
                 right = half(options, mount, paths, Truth(truths[:1]), folder, None)
                 replacer = Replacer(mount, folder, differing, truth, dice)

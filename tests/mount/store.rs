@@ -334,6 +334,42 @@ fn refusals_of_a_store_are_one_line_that_says_what_to_do() {
 }
 
 #[test]
+fn listings_that_make_no_sense_are_one_line() {
+    type Listing = fn() -> Answer;
+    let listings: [(&str, Listing); 3] = [
+        ("makes no sense", || page(&[], ["survey/a/"].into_iter(), Some(&"x".repeat(100_000)))),
+        ("makes no sense", || {
+            let files: Vec<_> = (0..20_000).map(|n| (format!("survey/{n}"), 1, String::new())).collect();
+            page(&files, std::iter::empty(), None)
+        }),
+        ("longer than any list", || Answer::new(200, vec![b' '; 20 << 20])),
+    ];
+    for (says, listing) in listings {
+        let server = HttpServer::start(move |request| match request.asked("list-type") {
+            Some(_) => listing(),
+            None => Answer::error(404, "NoSuchKey"),
+        });
+        let line = line(format!("http://{}", server.address()), "s3://volfs/survey");
+        assert!(line.contains(says), "{says}: {line}");
+    }
+}
+
+#[test]
+fn folders_in_folders_without_end_are_looked_into_as_far_as_keys_go() {
+    let server = HttpServer::start(|request| match request.asked("list-type") {
+        Some(_) => {
+            let folder = format!("{}{}/", request.asked("prefix").unwrap_or(""), "x".repeat(100));
+            page(&[], [folder.as_str()].into_iter(), None)
+        }
+        None => Answer::error(404, "NoSuchKey"),
+    });
+    let mut command = volfs();
+    let output = command.args(["ls", "s3://volfs/survey"]).args(BRIEF);
+    let output = output.envs(environment(format!("http://{}", server.address()))).output().unwrap();
+    assert!(text(&output.stderr).contains("no volumes found"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn what_is_wrong_on_the_way_to_a_store_is_one_line() {
     let plain = HttpServer::start(|_| Answer::error(404, "NoSuchKey"));
     let line_at = |endpoint: String| line(endpoint, "s3://volfs/survey");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 
-use super::client::{At, Client, Fetched, ObjectMeta};
+use super::client::{At, Client, Fetched, MAX_PAGES, ObjectMeta};
 use super::names::prefix_of;
 use crate::source::disk_cache::{CacheKey, DiskCache, stable_hash};
 use crate::sync::{Condvar, LazyPerProcess, Mutex};
@@ -185,7 +185,7 @@ impl FolderVersions {
 /// Lists a folder; `None` if that fails, or there are too many names.
 async fn list_all(client: &Client, prefix: &str) -> Option<Versions> {
     let (mut versions, mut token) = (Versions::default(), None);
-    loop {
+    for _ in 0..MAX_PAGES {
         let page = client.list(prefix, token).await.ok()?;
         let (now, before) = (SystemTime::now(), versions.0.len());
         versions.0.extend(page.entries.iter().filter_map(|(name, at)| {
@@ -199,12 +199,12 @@ async fn list_all(client: &Client, prefix: &str) -> Option<Versions> {
         }
         token = page.next;
         if token.is_none() {
-            break;
+            versions.0.sort_unstable_by_key(|listed| listed.name);
+            versions.0.shrink_to_fit();
+            return Some(versions);
         }
     }
-    versions.0.sort_unstable_by_key(|listed| listed.name);
-    versions.0.shrink_to_fit();
-    Some(versions)
+    None
 }
 
 /// The cache, and the name that the store has in it: the bucket, with its endpoint or account.

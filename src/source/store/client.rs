@@ -29,6 +29,14 @@ const BROKEN_ANSWERS: usize = 3;
 /// A request whose answer breaks off is not sent again after this time: then the library has tried for long.
 const BRIEFLY: Duration = Duration::from_secs(5);
 const PAGE: usize = 1000;
+/// The most names on a page of a store that sends more than it was asked for, and the longest mark of a next page: it
+/// becomes part of an address.
+const MAX_PAGE: usize = 10_000;
+const MAX_TOKEN: usize = 8 << 10;
+/// The most pages of one folder: a store might send one after the other for ever.
+pub(super) const MAX_PAGES: usize = 10_000;
+/// The longest key that stores have. A longer one, as of folders in folders without end, is not shown.
+const MAX_KEY: usize = 1024;
 /// Threads that send and receive. Decoding is done elsewhere.
 const THREADS: usize = 2;
 
@@ -297,7 +305,13 @@ impl Client {
         };
         let _connection = self.connections.acquire().await;
         match unbroken(|| pages.list_paginated(prefix_or_none, options())).await {
-            Ok(page) => Ok(Page { entries: entries_of(prefix, &page.result), next: page.page_token }),
+            Ok(page) => {
+                let entries = entries_of(prefix, &page.result);
+                if entries.len() > MAX_PAGE || page.page_token.as_ref().is_some_and(|token| token.len() > MAX_TOKEN) {
+                    return Err(self.logged(StoreError::new(io::ErrorKind::InvalidData, "its listing makes no sense")));
+                }
+                Ok(Page { entries, next: page.page_token })
+            }
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -340,7 +354,8 @@ fn entries_of(prefix: &str, listed: &ListResult) -> Vec<(Box<str>, At)> {
     let entry = |key: &Key, at: At| {
         let name = key.as_ref().strip_prefix(prefix)?.trim_end_matches('/');
         // the object that some programs make to stand for the folder itself has no name
-        (!name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")).then(|| (name.into(), at))
+        let is_name = !name.is_empty() && !name.contains('/') && !matches!(name, "." | "..");
+        (is_name && key.as_ref().len() <= MAX_KEY).then(|| (name.into(), at))
     };
     let files = listed.objects.iter().filter_map(|m| entry(&m.location, At::File(ObjectMeta::from_listing(m))));
     files.chain(listed.common_prefixes.iter().filter_map(|key| entry(key, At::Folder))).collect()

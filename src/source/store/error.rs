@@ -120,6 +120,8 @@ pub(super) enum Failure {
     RedirectToNowhere,
     #[error("it redirects again and again")]
     TooManyRedirects,
+    #[error("its answer is longer than any list of names; is its endpoint that of an object store?")]
+    EndlessText,
 }
 
 #[derive(Debug, PartialEq, Eq)]

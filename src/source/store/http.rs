@@ -38,6 +38,11 @@ const MAX_ERROR: usize = 16 << 10;
 const MAX_CODE: usize = 64;
 const MAX_DRAINED: usize = 256 << 10;
 
+/// The longest page of a listing, whose thousand keys have 1,024 bytes each at most, and the longest answer of a service
+/// of credentials. The library takes all of them into memory, and a name among credentials into an address.
+const MAX_LISTING: usize = 16 << 20;
+const MAX_CREDENTIALS: usize = 32 << 10;
+
 /// Where machines and containers give credentials, whatever the store.
 const CREDENTIAL_SERVICES: [&str; 3] =
     ["http://169.254.169.254", "http://169.254.170.2", "http://metadata.google.internal"];
@@ -206,9 +211,15 @@ impl HttpService for StoreService {
     {
         Box::pin(async move {
             let is_for_credentials = self.gives_credentials(&request.uri().to_string());
+            let is_text = !request.headers().contains_key(RANGE);
             let metrics = &self.connector.metrics;
             let (_sent, began) = (metrics.begin(), Instant::now());
-            let answer = self.send(request).await;
+            let answer = match self.send(request).await {
+                Ok(answer) if is_text && answer.status().is_success() => {
+                    with_whole_text(answer, if is_for_credentials { MAX_CREDENTIALS } else { MAX_LISTING }).await
+                }
+                answer => answer,
+            };
             let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
             metrics.answered(began.elapsed(), matches!(status, 0 | 408 | 429 | 500..));
             match answer {
@@ -259,6 +270,19 @@ fn user_headers(answer: &HttpResponse) -> UserHeaders {
         name.as_str().contains("meta") && value.len() <= MAX_VALUE && !name.as_str().starts_with("access-control")
     });
     UserHeaders(kept.take(MAX_HEADERS).map(|(name, value)| (name.as_str().into(), value.as_bytes().into())).collect())
+}
+
+/// Collects the body of an answer, which is an error if it is too long.
+async fn with_whole_text(answer: HttpResponse, most: usize) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = answer.into_parts();
+    let (mut bytes, mut stream) = (Vec::new(), body.bytes_stream());
+    while let Some(part) = stream.next().await {
+        bytes.extend_from_slice(&part?);
+        if bytes.len() > most {
+            return Err(HttpError::new(HttpErrorKind::Unknown, Failure::EndlessText));
+        }
+    }
+    Ok(HttpResponse::from_parts(parts, bytes.into()))
 }
 
 /// Replaces the body of an error by its code, or by nothing. The library makes a text of status and body, in which no
@@ -312,8 +336,11 @@ fn follow(request: &HttpRequest, answer: &HttpResponse, kind: StoreKind) -> Resu
     };
     let is_other = from.origin() != to.origin();
     let origin = || to.origin().ascii_serialization().chars().take(MAX_NAME).collect::<String>();
-    if !matches!(to.scheme(), "http" | "https") || (from.scheme() == "https" && to.scheme() == "http") {
+    if from.scheme() == "https" && to.scheme() != "https" {
         return Err(Failure::InsecureRedirect(origin()));
+    }
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(Failure::RedirectToNowhere);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) || (is_other && may_be_secret(request, &from)) {
         // it is signed for one host and region, so it cannot follow

@@ -218,6 +218,27 @@ mod tests {
         }
     }
 
+    /// Lists pages without names, and never the last one.
+    struct NoEnd;
+
+    impl PaginatedListStore for NoEnd {
+        fn list_paginated<'a, 'b, 'future>(
+            &'a self,
+            _prefix: Option<&'b str>,
+            _options: PaginatedListOptions,
+        ) -> Listed<'future>
+        where
+            'a: 'future,
+            'b: 'future,
+            Self: 'future,
+        {
+            Box::pin(async move {
+                let result = InMemory::new().list_with_delimiter(None).await?;
+                Ok(PaginatedListResult { result, page_token: Some("again".to_owned()) })
+            })
+        }
+    }
+
     /// Returns a backend of objects in memory; without listings unless `lists`.
     fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
         let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
@@ -299,6 +320,17 @@ mod tests {
         assert!(folder.find(Path::new("d/e")).unwrap().unwrap().about().is_file());
         assert!(folder.subfolder("d".as_ref()).unwrap().is_some() && folder.subfolder("f".as_ref()).unwrap().is_none());
         assert_eq!(folder.find(Path::new("c.zgy")).unwrap().unwrap().read_head(2).unwrap(), b"01");
+    }
+
+    #[test]
+    fn a_listing_that_never_ends_is_an_error() {
+        let url = StoreUrl::parse(Path::new("s3://bucket")).unwrap();
+        let backend = Backend { pages: Some(Arc::new(NoEnd)), ..backend(&Arc::default(), false) };
+        let client = Client::new(backend, url.base.clone(), Arc::default()).unwrap();
+        let tree = StoreTree::with_client(url, Vec::new(), client, None);
+        let place = tree.look(Path::new("s3://bucket")).unwrap().unwrap();
+        let error = place.visit(&mut |_, _| true).unwrap_err();
+        assert!(error.to_string().contains("does not end"), "{error}");
     }
 
     #[test]

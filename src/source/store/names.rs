@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, join_all, select};
 use lru::LruCache;
 
-use super::client::{At, Client, ObjectMeta, wait_for};
+use super::client::{At, Client, MAX_PAGES, ObjectMeta, wait_for};
 use super::error::StoreError;
 use crate::source::EntryKind;
 use crate::sync::Mutex;
@@ -199,7 +199,11 @@ impl Names {
         let mut token = known.as_ref().and_then(|known| known.next.clone());
         let (mut next, mut kept) = (token.clone(), known.map(|known| known.entries.clone()).unwrap_or_default());
         let mut is_kept = true;
-        loop {
+        for pages in 1.. {
+            if pages > MAX_PAGES {
+                let text = format!("its listing of a folder does not end after {MAX_PAGES} pages");
+                return Err(StoreError::new(io::ErrorKind::InvalidData, text));
+            }
             let page = wait_for(self.client.list(&prefix, token))??;
             let entries: HashMap<_, _> = page.entries.into_iter().collect();
             let goes_on = pass(&entries);
