@@ -188,7 +188,7 @@ fn a_folder_that_is_replaced_is_never_mixed_with_the_new_one() {
     copy_all(&test_data("demo/cells"), &other);
     let cube = |n| other.join(format!("color/1/z{n}/y0/x0.wkw"));
     fs::copy(cube(0), cube(2)).unwrap();
-    let Some(mount) = Mount::of(&top.path().join("source")) else { return };
+    let Some(mount) = Mount::of(top.path().join("source")) else { return };
     let samples = volfs().arg("cat").arg(test_data("demo/cells")).args(["--layer", "color"]).output().unwrap().stdout;
     let old = File::open(mount.path("cells/color/lod0.raw")).unwrap();
     let mut found = vec![0; 4096];

@@ -135,13 +135,14 @@ fn processes_share_a_cache() {
     let cache = DiskCache::open(&dir, BUDGET).unwrap();
     let until = Instant::now() + stress::duration(Duration::from_secs(2));
     let (mut found, mut most) = (0, 0);
-    while Instant::now() < until || found == 0 {
+    // on a busy machine it takes longer until much is written
+    while Instant::now() < until || found == 0 || most <= BUDGET / 2 {
         found += read_all(&cache);
         most = most.max(size(&dir));
     }
     drop(fillers);
     assert_eq!(cache.statistics().bad, 0);
-    assert!(most <= BUDGET && most > BUDGET / 2, "{most} of {BUDGET}");
+    assert!(most <= BUDGET, "{most} of {BUDGET}");
 }
 
 #[test]
