@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::sizes::{exactly, stated};
 use super::{Codec, Configuration};
-use crate::memory::try_zeroed;
+use crate::memory::{try_with_capacity, try_zeroed};
 
 const NAME: &str = "szip";
 /// Bits of the options: samples are big-endian; distances are coded.
@@ -68,11 +68,15 @@ impl Szip {
         if !out.len().is_multiple_of(self.size * self.planes) {
             return Err(damaged());
         }
+        // whole blocks; parameters of the file say how many
+        let length = self.line.next_multiple_of(self.block);
+        let mut line = try_with_capacity(length).map_err(|e| e.to_string())?;
+        line.resize(length, 0);
         if self.planes == 1 {
-            return self.samples(stored, out).ok_or_else(damaged);
+            return self.samples(stored, &mut line, out).ok_or_else(damaged);
         }
         let mut planes = try_zeroed(out.len()).map_err(|e| e.to_string())?;
-        self.samples(stored, &mut planes).ok_or_else(damaged)?;
+        self.samples(stored, &mut line, &mut planes).ok_or_else(damaged)?;
         let count = out.len() / self.planes;
         for (at, sample) in out.chunks_exact_mut(self.planes).enumerate() {
             sample.iter_mut().zip(planes.chunks_exact(count)).for_each(|(byte, plane)| *byte = plane[at]);
@@ -81,16 +85,14 @@ impl Szip {
     }
 
     /// Decodes all samples, line by line; `None` if they are damaged.
-    fn samples(&self, stored: &[u8], out: &mut [u8]) -> Option<()> {
+    fn samples(&self, stored: &[u8], line: &mut [u32], out: &mut [u8]) -> Option<()> {
         let mut bits = Bits { bytes: stored, at: 0 };
-        let blocks = self.line.div_ceil(self.block);
-        let mut line = vec![0; blocks * self.block];
         for target in out.chunks_mut(self.line * self.size) {
-            self.line(&mut bits, &mut line, target.len() / self.size)?;
+            self.line(&mut bits, line, target.len() / self.size)?;
             if self.has_distances {
-                self.add_up(&mut line);
+                self.add_up(line);
             }
-            for (sample, value) in target.chunks_exact_mut(self.size).zip(&line) {
+            for (sample, value) in target.chunks_exact_mut(self.size).zip(&*line) {
                 sample.copy_from_slice(&value.to_le_bytes()[..self.size]);
                 if self.big_endian {
                     sample.reverse();

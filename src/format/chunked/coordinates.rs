@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::node::{ArrayMetadata, Node, join};
 use crate::format::Array;
 use crate::format::bytes::read_bytes;
+use crate::memory::try_zeroed;
 use crate::source::Blocking;
 use crate::volume::{Axis, Brick, Dims, Dtype};
 
@@ -129,7 +130,7 @@ fn values(array: &dyn Array) -> Option<Vec<f64>> {
                     return None;
                 }
                 let stored = read_bytes(array.source(), &coded.object, coded.offset, coded.length.most()).ok()??;
-                let mut out = vec![0; coded.decoded];
+                let mut out = try_zeroed(coded.decoded).ok()?;
                 array.decode(&coded, &stored, &mut out).ok()?;
                 found.extend(out.chunks_exact(size).take(count).map_while(|sample| number_of(info.dtype, sample)));
             }

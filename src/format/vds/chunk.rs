@@ -6,6 +6,7 @@ use super::description::{Channel, SampleFormat};
 use super::store::CompressionMethod;
 use crate::codec::inflate;
 use crate::format::bytes::ByteReader;
+use crate::memory::try_zeroed;
 use crate::volume::{Dims, Element};
 
 pub(super) const HEADER: usize = 24;
@@ -63,7 +64,7 @@ pub(super) fn decode(
     if format != SampleFormat::Bit {
         return decompress(method, body, out);
     }
-    let mut packed = vec![0; grid.uncompressed_bytes(at)];
+    let mut packed = try_zeroed(grid.uncompressed_bytes(at)).map_err(|e| e.to_string())?;
     decompress(method, body, &mut packed)?;
     expand_bits(&packed, grid.sizes(at)[0] * grid.components, out);
     Ok(())

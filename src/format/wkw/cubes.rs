@@ -8,6 +8,7 @@
 use super::header::{BlockType, Header};
 use crate::codec::lz4;
 use crate::format::FormatError;
+use crate::memory::try_zeroed;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
 use crate::sync::OfProcess;
 use crate::volume::ObjectName;
@@ -166,7 +167,7 @@ impl Cubes {
             IS_NOT_ZERO => return Ok(false),
             _ => {}
         }
-        let mut stored = vec![0; zeros.len()];
+        let mut stored = try_zeroed(zeros.len())?;
         if !self.folder.read_at(&cube_name(cube.at), begin, &mut stored, blocking)? {
             return Err(SourceError::Changed.into());
         }

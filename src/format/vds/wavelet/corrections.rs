@@ -173,10 +173,10 @@ pub(super) struct Normals<'a> {
 
 impl<'a> Normals<'a> {
     /// Interpolates the coded factors along X, into `rows`.
-    pub(crate) fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Self {
+    pub(crate) fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Result<Self, String> {
         let blocks = size.map(|s| s.div_ceil(8));
         let count = blocks[1] * blocks[2];
-        grow_to(rows, count * size[0]);
+        grow_to(rows, count * size[0])?;
         let rows = &mut rows[..count * size[0]];
         let special = f32_values(coded).any(|factor| !factor.is_finite() || factor.abs() > LARGE);
         let mix = if special { mix_special } else { mix };
@@ -191,7 +191,7 @@ impl<'a> Normals<'a> {
                 *factor = mix(line[a], line[b], f);
             }
         }
-        Self { rows, size, blocks, special }
+        Ok(Self { rows, size, blocks, special })
     }
 
     /// Multiplies a row of samples.
@@ -270,8 +270,8 @@ pub(super) fn read_zero_runs(
         return Ok(false);
     }
     let rows = size[1] * size[2];
-    grow_to(column, rows);
-    grow_to(counts, rows);
+    grow_to(column, rows)?;
+    grow_to(counts, rows)?;
     let (column, counts) = (&mut column[..rows], &mut counts[..rows]);
     counts.fill(0);
     let mut reader = ByteReader::new(ZERO_RUNS, coded);
@@ -358,14 +358,14 @@ mod tests {
     fn factors_are_multiplied() {
         let coded: Vec<u8> = [2.0f32, 4.0].iter().flat_map(|f| f.to_le_bytes()).collect();
         let mut rows = Vec::new();
-        let normals = Normals::new(&coded, [16, 1, 1], &mut rows);
+        let normals = Normals::new(&coded, [16, 1, 1], &mut rows).unwrap();
         let mut row = [1.0; 16];
         normals.apply(&mut row, 0, 0);
         assert_eq!((row[0], row[4], row[11], row[15]), (2.0, 2.125, 3.875, 4.0));
         // also where a factor is not finite
         let coded: Vec<u8> = [2.0f32, f32::INFINITY].iter().flat_map(|f| f.to_le_bytes()).collect();
         let mut row = [3.0; 16];
-        Normals::new(&coded, [16, 1, 1], &mut rows).apply(&mut row, 0, 0);
+        Normals::new(&coded, [16, 1, 1], &mut rows).unwrap().apply(&mut row, 0, 0);
         assert!(row[0] == 6.0 && !row[15].is_finite(), "{row:?}");
     }
 

@@ -38,6 +38,7 @@ use tree::{Bands, TreeLinks, has, subsets};
 use walk::{COUNTED_LEVELS, EntryLists, MAX_REPEATS};
 
 use crate::format::bytes::{ByteReader, PastEnd, f32_values};
+use crate::memory::try_with_capacity;
 use crate::sync::{LazyPerProcess, Mutex};
 use crate::volume::Dtype;
 
@@ -141,7 +142,7 @@ fn reconstruct(
         return Ok(());
     }
     links.fit(coding);
-    grow_to(coefficients, samples);
+    grow_to(coefficients, samples)?;
     let coefficients = &mut coefficients[..samples];
     coefficients.fill(0.0);
 
@@ -172,7 +173,7 @@ fn reconstruct(
         height,
         rows: 0,
         no_value: parts.no_value.map(|(value, codes)| NoValueRuns::new(codes, expected.no_value.unwrap_or(value))),
-        normals: expected.normalized.then(|| Normals::new(parts.normals, coding.size, normals)),
+        normals: expected.normalized.then(|| Normals::new(parts.normals, coding.size, normals)).transpose()?,
         zero_runs: if has_zeros { zero_runs } else { &[] },
         residual: parts.residual.map(|coded| Residual::new(coded, samples, planes)).transpose()?,
     };
@@ -278,13 +279,14 @@ pub(crate) fn working_set(size: [usize; 3]) -> usize {
 const FIXED: usize = 256 << 10;
 
 /// Makes `items` at least `count` long, with arbitrary content, in no more memory than the largest count so far needs.
-fn grow_to<T: Copy + Default>(items: &mut Vec<T>, count: usize) {
+fn grow_to<T: Copy + Default>(items: &mut Vec<T>, count: usize) -> Result<(), String> {
     if items.len() < count {
         // frees the old memory before it allocates the new
         *items = Vec::new();
-        items.reserve_exact(count);
+        *items = try_with_capacity(count).map_err(|e| e.to_string())?;
         items.resize(count, T::default());
     }
+    Ok(())
 }
 
 /// The most bytes that the pool keeps while no decoder is running.

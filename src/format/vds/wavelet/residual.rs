@@ -61,7 +61,7 @@ impl<'a> Residual<'a> {
         for (k, size) in sizes.into_iter().enumerate() {
             let part = PLANES[k];
             reader.enter(part);
-            grow_to(&mut planes.blocks[k], BLOCK);
+            grow_to(&mut planes.blocks[k], BLOCK)?;
             codings[k] = match size {
                 0 => {
                     planes.blocks[k].fill(0);
@@ -175,7 +175,7 @@ impl Table {
 
     fn build(&mut self, log: u32, counts: &[i16; 256]) -> Result<(), &'static str> {
         let size = 1usize << log;
-        grow_to(&mut self.states, 1 << MAX_LOG);
+        grow_to(&mut self.states, 1 << MAX_LOG).map_err(|_| "no memory is left")?;
         self.log = log;
         let states = &mut self.states[..size];
         let mut symbols = [0u8; 1 << MAX_LOG];

@@ -225,7 +225,7 @@ fn levels_are_parts_of_the_one_below() {
 
 #[test]
 fn large_memory_is_freed_when_no_decoder_runs() {
-    let grown = |scratch: &mut Scratch| grow_to(&mut scratch.coefficients, MAX_IDLE_BYTES / 4);
+    let grown = |scratch: &mut Scratch| grow_to(&mut scratch.coefficients, MAX_IDLE_BYTES / 4).unwrap();
     with_scratch(|one| {
         with_scratch(|other| (grown(one), grown(other)));
         assert!(POOL.lock().0 >= 1);

@@ -55,13 +55,13 @@ pub(super) fn inverse(
     let size = bands.size[0];
     let TransformBuffers { step_output, planes, rows, line } = buffers;
     if has(bands.mask[0], 2) {
-        grow_to(planes, 5 * size[0] * size[1]);
+        grow_to(planes, 5 * size[0] * size[1])?;
     }
-    grow_to(rows, 5 * size[0]);
+    grow_to(rows, 5 * size[0])?;
     // the low half has borders of up to two samples at each end
-    grow_to(line, 2 * size[0] + 8);
+    grow_to(line, 2 * size[0] + 8)?;
     if bands.steps > 1 {
-        grow_to(step_output, bands.volume(1));
+        grow_to(step_output, bands.volume(1))?;
     }
     for step in (1..bands.steps).rev() {
         let [width, height, depth] = bands.size[step];

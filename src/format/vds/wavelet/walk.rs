@@ -35,10 +35,10 @@ pub(super) fn walk(
     let repeats = if links.may_repeat { MAX_REPEATS } else { 1 };
     let nodes = if bands.steps > 1 { bands.volume(1) * repeats } else { 0 };
     let [blocks, singles] = entries(counts, usize::from(lowest), links.block_len(), bands.volume(0) * repeats)?;
-    lists.insignificant.reset(nodes);
-    lists.significant.reset(nodes);
-    lists.blocks.reset(blocks);
-    lists.singles.reset(singles);
+    lists.insignificant.reset(nodes)?;
+    lists.significant.reset(nodes)?;
+    lists.blocks.reset(blocks)?;
+    lists.singles.reset(singles)?;
     for fields in &mut lists.fields {
         fields.clear();
         fields.resize(usize::from(highest) + 1, BitField::default());
@@ -279,9 +279,9 @@ pub(super) struct List<T> {
 
 impl<T: Copy + Default> List<T> {
     /// Empties the list and makes room for `most` items.
-    pub(crate) fn reset(&mut self, most: usize) {
+    pub(crate) fn reset(&mut self, most: usize) -> Result<(), String> {
         self.length = 0;
-        grow_to(&mut self.items, most);
+        grow_to(&mut self.items, most)
     }
 
     pub(crate) fn items(&self) -> &[T] {
