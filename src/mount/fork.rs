@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{self, ForkResult, Pid, getpid};
@@ -109,8 +110,14 @@ pub(super) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     unistd::chdir("/").map_err(failed("cannot go to /"))?;
     close_inherited(kept).map_err(failed("cannot close files"))?;
     let null = File::options().read(true).write(true).open("/dev/null").map_err(failed("/dev/null"))?;
-    let replaced = unistd::dup2_stdin(&null).and_then(|()| unistd::dup2_stdout(&null));
-    replaced.and_then(|()| unistd::dup2_stderr(&null)).map_err(failed("/dev/null"))
+    (0..3).try_for_each(|standard| replace(standard, &null)).map_err(failed("/dev/null"))
+}
+
+/// Makes a number that of another file. (Those of the crate nix panic if the system refuses it.)
+fn replace(number: RawFd, file: &File) -> io::Result<()> {
+    // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file
+    Errno::result(unsafe { libc::dup2(file.as_raw_fd(), number) })?;
+    Ok(())
 }
 
 /// The files with which a process gives up its connections to the FUSE driver at its end: opened at its start, since
@@ -133,13 +140,7 @@ impl FuseDescriptors {
     /// uninterruptibly would keep the connections open, and with them all programs that wait for an answer of this
     /// process. Opens no descriptor.
     pub(super) fn give_up(&self) -> io::Result<()> {
-        self.each(|device| {
-            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The
-            // second owner that this call returns is forgotten and closes nothing.
-            let replaced = unsafe { unistd::dup2_raw(&self.null, device.as_raw_fd()) }?;
-            std::mem::forget(replaced);
-            Ok(())
-        })
+        self.each(|device| replace(device.as_raw_fd(), &self.null))
     }
 
     /// Returns whether this process still has a connection. It ends with the mount, and then the mount's device number
