@@ -10,6 +10,7 @@ use super::output::Rows;
 use super::plain::PlainPieces;
 use super::region::{Piece, Selection};
 use crate::format::FormatError;
+use crate::memory::make_room;
 use crate::source::Blocking;
 use crate::volume::{Brick, Dims};
 
@@ -131,7 +132,7 @@ impl<'a> Copier<'a> {
         // after the first pending piece no other is tried: workers are needed anyway, and the kernel's next request
         // waits for this thread
         if !self.copied.pending.is_empty() {
-            self.copied.pending.push(*piece);
+            leave_for_later(&mut self.copied.pending, &[*piece])?;
             return Ok(None);
         }
         let (access, size) = (self.access, self.access.sample_size());
@@ -152,7 +153,7 @@ impl<'a> Copier<'a> {
             }
             Ok(brick) => Ok(Some(brick)),
             Err(cause) if cause.would_block() => {
-                self.copied.pending.push(*piece);
+                leave_for_later(&mut self.copied.pending, &[*piece])?;
                 Ok(None)
             }
             Err(cause) => Err(failed(cause)),
@@ -162,7 +163,7 @@ impl<'a> Copier<'a> {
     /// Loads the brick of a piece, or makes the piece pending.
     fn load(&mut self, piece: &Piece, brick: &Brick) -> Result<Option<Arc<DecodedBrick>>, ReadError> {
         if self.blocking == Blocking::No {
-            self.copied.pending.push(*piece);
+            leave_for_later(&mut self.copied.pending, &[*piece])?;
             return Ok(None);
         }
         if let Some((at, last)) = &self.last
@@ -191,7 +192,7 @@ impl<'a> Copier<'a> {
             match outcome {
                 Ok(()) => {}
                 Err((number, cause)) if cause.would_block() && self.blocking == Blocking::No => {
-                    self.copied.pending.extend_from_slice(plain.pieces.get(number..).unwrap_or_default());
+                    leave_for_later(&mut self.copied.pending, plain.pieces.get(number..).unwrap_or_default())?;
                 }
                 Err((number, cause)) => return Err(ReadError::new(plain.pieces.get(number), cause)),
             }
@@ -208,4 +209,11 @@ impl Drop for Copier<'_> {
         lists.plain.clear();
         LISTS.set(lists);
     }
+}
+
+/// Adds pieces to those that have to be waited for.
+fn leave_for_later(pending: &mut Vec<Piece>, pieces: &[Piece]) -> Result<(), ReadError> {
+    make_room(pending, pieces.len()).map_err(|error| ReadError::new(pieces.first(), error))?;
+    pending.extend_from_slice(pieces);
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::output::Rows;
 use super::region::{Piece, Selection};
 use crate::format::FormatError;
+use crate::memory::{OutOfMemory, make_room};
 use crate::volume::{Dims, Element, Layout, MAX_AXES};
 
 /// The greatest number of bricks whose rows are copied interleaved: hardware prefetchers follow no more streams.
@@ -395,6 +396,11 @@ impl<S> Batch<S> {
             self.shapes.push(Shape { extent, strides, to_strides, loops, span, useful });
         }
         Ok(Place { from: layout.offset_of(&piece.region.start), to: piece.to, shape: self.shapes.len() - 1 })
+    }
+
+    /// Makes room for more pieces, of which there may be many.
+    pub(super) fn make_room(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        make_room(&mut self.members, more)
     }
 
     /// Adds a piece.

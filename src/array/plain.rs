@@ -10,6 +10,7 @@ use super::copy::{Batch, Loops, Member, Step};
 use super::output::Rows;
 use super::region::{Piece, Selection};
 use crate::format::{Array, FormatError};
+use crate::memory::{make_room, try_push};
 use crate::source::{Blocking, CoarseInstant, MappedWindow, OpenFile, SourceError};
 use crate::volume::{Layout, ObjectName, Plain};
 
@@ -66,8 +67,9 @@ impl PlainPieces {
         let first = plain.layout.first.checked_add(plain.offset).ok_or_else(missing_object)?;
         let layout = Layout { first, ..plain.layout };
         let place = self.batch.place(&layout, piece, selection, size)?;
+        try_push(&mut self.pieces, *piece)?;
+        self.batch.make_room(1)?;
         self.batch.add(self.objects.len() - 1, place);
-        self.pieces.push(*piece);
         Ok(())
     }
 
@@ -194,6 +196,8 @@ impl Copying<'_, '_> {
                     return read(from, self.out.row(to, span));
                 }
                 if scratch.len() < span {
+                    let more = span - scratch.len();
+                    make_room(scratch, more)?;
                     scratch.resize(span, 0);
                 }
                 read(from, &mut scratch[..span])?;

@@ -18,7 +18,7 @@ use super::resources::{DecodeGate, Resources};
 use super::scan::brick_bytes;
 use crate::counters::Counters;
 use crate::format::{Array, FormatError};
-use crate::memory::{Buffer, BufferPool};
+use crate::memory::{Buffer, BufferPool, try_push};
 use crate::pool::{Bulkhead, Pool, WaitingRequest, is_worker};
 use crate::source::Blocking;
 use crate::sync::Mutex;
@@ -293,7 +293,9 @@ fn copy_at_once<'a>(access: &'a Access, selections: &'a [Selection], out: &mut R
     let bytes = selections.iter().map(Selection::samples).sum::<u64>() * access.sample_size() as u64;
     let is_large = || bytes > MAX_AT_ONCE || fetched_bytes(access, selections, bytes) > MAX_FETCHED_AT_ONCE;
     if access.scan.is_none() && is_large() {
-        return Ok(Copied { pending: pieces.collect(), ..Copied::default() });
+        let mut pending = Vec::new();
+        pieces.try_for_each(|piece| try_push(&mut pending, piece)).map_err(|error| ReadError::new(None, error))?;
+        return Ok(Copied { pending, ..Copied::default() });
     }
     let at_once = (MAX_HELD / brick_bytes(access.info())).clamp(1, MAX_PIECES);
     let (mut copier, mut some) = (Copier::new(access, selections, Blocking::No), Vec::new());

@@ -168,6 +168,10 @@ pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> 
 /// The bytes of all claims. A child has no claims of the other threads of its parent.
 static CLAIMED: LazyPerProcess<AtomicUsize> = LazyPerProcess::new(|| AtomicUsize::new(0));
 
+/// Whether the system promises no more memory than it has.
+static IS_STRICT: LazyPerProcess<bool> =
+    LazyPerProcess::new(|| fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2"));
+
 /// Memory that is about to be allocated by something that ends the process if it gets none. A claim takes no memory.
 #[derive(Debug)]
 pub(crate) struct Claim(usize);
@@ -183,9 +187,10 @@ impl Drop for Claim {
 pub(crate) fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
     let claimed = CLAIMED.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
     let claim = Claim(bytes);
-    // a system promises all memory that is asked for, unless the addresses or the data of the process are limited
+    // other systems promise all memory that is asked for, unless the addresses or the data of the process are limited
     let is_limited = || [Resource::As, Resource::Data].iter().any(|limit| getrlimit(*limit).current.is_some());
-    if has_memory() && (!is_limited() || is_there(claimed)) { Ok(claim) } else { Err(OutOfMemory(bytes)) }
+    let may_refuse = *IS_STRICT || is_limited();
+    if has_memory() && (!may_refuse || is_there(claimed)) { Ok(claim) } else { Err(OutOfMemory(bytes)) }
 }
 
 fn is_there(bytes: usize) -> bool {

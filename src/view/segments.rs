@@ -9,17 +9,21 @@ use super::cf::Positions;
 use super::convert::{self, Form};
 use crate::array::{Selection, boxes};
 use crate::format::{Array, FormatError};
-use crate::memory::{Buffer, BufferPool, OutOfMemory};
+use crate::memory::{Buffer, BufferPool, OutOfMemory, make_room, try_push};
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Region, Scaling};
 
 /// No more segments are read together once their samples have this many bytes.
 const READ_TOGETHER: usize = 1 << 20;
+/// The most bytes that are made together without samples: so few that they need not ask for memory.
+const MADE_TOGETHER: u64 = 32 << 10;
 
 /// A part of a file, at a range of its bytes.
 #[expect(clippy::large_enum_variant, reason = "a segment is moved once, and most have samples")]
 pub(crate) enum Segment {
     /// Bytes from this offset of the file on.
     Bytes(u64, Arc<[u8]>),
+    /// All bytes of the file, which may be so many that they had to ask for their memory.
+    Whole(Arc<Vec<u8>>),
     /// Samples that become these bytes of the file. If there are none, the samples are only looked at: the next segment
     /// depends on them.
     Samples(Range<u64>, Samples, Option<Convert>),
@@ -114,9 +118,8 @@ struct PositionBlock {
 }
 
 impl PositionBlock {
-    /// Returns some of the bytes, at most [`READ_TOGETHER`].
     fn bytes(&self, wanted: Range<u64>) -> Vec<u8> {
-        let end = wanted.end.min(wanted.start + READ_TOGETHER as u64);
+        let end = wanted.end;
         let mut bytes = vec![0; (end - wanted.start) as usize];
         let mut begin = 0;
         for run in self.runs.iter() {
@@ -235,11 +238,13 @@ impl ArrayFile {
             return Segment::Bytes(0, Arc::clone(&self.header));
         }
         if let Some(positions) = self.positions.as_ref().filter(|_| bytes.start < header) {
-            let wanted = bytes.start - of_header..bytes.end.min(header) - of_header;
+            let end = bytes.end.min(header).min(bytes.start + MADE_TOGETHER);
+            let wanted = bytes.start - of_header..end - of_header;
             return Segment::Bytes(bytes.start, positions.bytes(wanted).into());
         }
         if let Some((_, write)) = self.tail.as_ref().filter(|_| bytes.start >= tail) {
-            return Segment::Bytes(bytes.start, write(bytes.start - tail..bytes.end - tail).into());
+            let end = bytes.end.min(bytes.start + MADE_TOGETHER);
+            return Segment::Bytes(bytes.start, write(bytes.start - tail..end - tail).into());
         }
         let size = self.sample_size();
         let samples = self.samples(bytes);
@@ -387,7 +392,7 @@ impl FileRead {
             self.finish(memory, buffers)?;
         }
         loop {
-            while self.take_parts() {
+            while self.take_parts()? {
                 let samples = self.request(buffers)?;
                 if samples.selections.is_empty() {
                     self.finish(samples.memory, buffers)?;
@@ -404,16 +409,17 @@ impl FileRead {
     }
 
     /// Takes the parts that are read together next. Returns whether there are any.
-    fn take_parts(&mut self) -> bool {
-        let Some(first) = self.parts.first() else { return false };
+    fn take_parts(&mut self) -> Result<bool, OutOfMemory> {
+        let Some(first) = self.parts.first() else { return Ok(false) };
         let (is_direct, id) = (first.is_direct, first.samples.array.info().id);
         let alike = |part: &mut Part| part.is_direct == is_direct && part.samples.array.info().id == id;
         if self.parts.iter_mut().all(alike) {
             mem::swap(&mut self.parts, &mut self.reading);
         } else {
+            make_room(&mut self.reading, self.parts.len())?;
             self.reading.extend(self.parts.extract_if(.., alike));
         }
-        true
+        Ok(true)
     }
 
     /// Asks for the next segments: copies known bytes, and keeps those with samples.
@@ -428,11 +434,8 @@ impl FileRead {
             };
             match segment {
                 Segment::Failed(error) => return Err(error),
-                Segment::Bytes(start, bytes) => {
-                    let end = start.saturating_add(bytes.len() as u64);
-                    self.put(start, &bytes);
-                    self.go_on_to(start, end)?;
-                }
+                Segment::Bytes(start, bytes) => self.take_bytes(start, &bytes)?,
+                Segment::Whole(bytes) => self.take_bytes(0, &bytes)?,
                 Segment::Samples(bytes, samples, convert) => {
                     planned += samples.bytes();
                     let is_direct = convert.is_none() && self.bytes.start <= bytes.start && bytes.end <= self.bytes.end;
@@ -440,7 +443,7 @@ impl FileRead {
                     if !is_looked_at {
                         self.go_on_to(bytes.start, bytes.end)?;
                     }
-                    self.parts.push(Part { bytes, samples, convert, is_direct });
+                    try_push(&mut self.parts, Part { bytes, samples, convert, is_direct })?;
                     if is_looked_at {
                         return Ok(());
                     }
@@ -448,6 +451,12 @@ impl FileRead {
             }
         }
         Ok(())
+    }
+
+    /// Copies what the read wants of a segment of known bytes, and goes on after it.
+    fn take_bytes(&mut self, start: u64, bytes: &[u8]) -> Result<(), FormatError> {
+        self.put(start, bytes);
+        self.go_on_to(start, start.saturating_add(bytes.len() as u64))
     }
 
     /// Goes on after a segment.
@@ -484,13 +493,18 @@ impl FileRead {
             scratch += length;
             match (&first.samples.which, &last.samples.which) {
                 (Which::Range(order, first), Which::Range(_, last)) => {
-                    selections.extend(Selection::from_range(array.info(), order, first.start..last.end, offset));
+                    let range = first.start..last.end;
+                    for selection in Selection::from_range(array.info(), order, range, offset) {
+                        try_push(&mut selections, selection)?;
+                    }
                 }
                 (Which::Box { region, step, shape, places }, _) => {
                     if region.shape != *shape {
                         memory[offset..offset + length].fill(0);
                     }
-                    selections.extend(select_box((region, step), shape, places, (offset, size)));
+                    for selection in select_box((region, step), shape, places, (offset, size)) {
+                        try_push(&mut selections, selection)?;
+                    }
                 }
                 (Which::Range(..), Which::Box { .. }) => {}
             }

@@ -163,6 +163,8 @@ impl Answer {
         match part {
             Part::Known(bytes) => Segment::Bytes(*offset, Arc::clone(bytes)),
             Part::Positions { positions, slice, is_big_endian } => {
+                // few, since they do not ask for memory
+                let last = last.min(first + OF_SEGMENT / 16);
                 let value = |n: u64| positions.at(slice.start + slice.step * n).to_bits();
                 let bytes = |n| if *is_big_endian { value(n).to_be_bytes() } else { value(n).to_le_bytes() };
                 Segment::Bytes(offset + first * 8, (first..last).flat_map(bytes).collect())

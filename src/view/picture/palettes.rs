@@ -1,5 +1,6 @@
 //! The colours of pictures: palettes, the colours of labels, and those of the values that a preview shows.
 
+use crate::memory::{OutOfMemory, try_with_capacity};
 use crate::volume::{ArrayInfo, Dtype, Scaling};
 
 /// The colours that the pixels of a picture name by number.
@@ -99,6 +100,9 @@ const CLIPPED: f64 = 0.01;
 /// Values are on both sides of 0 if the smaller side reaches this far, compared with the other one.
 const BOTH_SIDES: f64 = 0.02;
 
+/// Keys that there are.
+const KEYS: usize = 1 << 16;
+
 /// How a sample becomes 16 bits: in order, and precise enough for the colours of a picture. 0 is for samples without
 /// a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,25 +182,35 @@ impl Values {
     }
 
     /// Returns the colours of a picture of these samples, and the number of the colour for each key.
-    pub(crate) fn colours(&self, keys: impl Iterator<Item = u16>, is_seismic: bool) -> (Palette, Vec<u8>) {
+    pub(crate) fn colours(
+        &self,
+        keys: impl Iterator<Item = u16>,
+        is_seismic: bool,
+    ) -> Result<(Palette, Vec<u8>), OutOfMemory> {
         let every_key = 0..=u16::MAX;
+        let mut numbers = try_with_capacity(KEYS)?;
         if self.key == Key::Label {
-            return (labels(), every_key.map(|key| key as u8).collect());
+            numbers.extend(every_key.map(|key| key as u8));
+            return Ok((labels(), numbers));
         }
-        let mut counts = vec![0u32; usize::from(u16::MAX) + 1];
+        let mut counts = try_with_capacity(KEYS)?;
+        counts.resize(KEYS, 0u32);
         keys.for_each(|key| counts[usize::from(key)] += 1);
         let is_value = |(key, count): &(u16, u32)| *key > 0 && *count > 0;
-        let mut values: Vec<(f64, u32)> =
-            every_key.clone().zip(counts).filter(is_value).map(|(key, count)| (self.value(key), count)).collect();
+        let used = || every_key.clone().zip(counts.iter().copied()).filter(is_value);
+        let mut values: Vec<(f64, u32)> = try_with_capacity(used().count())?;
+        values.extend(used().map(|(key, count)| (self.value(key), count)));
         // infinite values have no place on a scale, and surveys have zeros where nothing was recorded
         values.retain(|(value, _)| value.is_finite() && !(is_seismic && *value == 0.0));
-        values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        // a stable sort would take memory without asking
+        values.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
         let (low, high) = clipped(&values, CLIPPED / 2.0, 1.0 - CLIPPED / 2.0);
         let has_both_signs = low < 0.0 && high > 0.0 && (-low).min(high) > BOTH_SIDES * (-low).max(high);
         let ((low, high), palette) = if is_seismic && has_both_signs {
             // all values but a share have this magnitude at most
-            let mut magnitudes: Vec<_> = values.iter().map(|(value, count)| (value.abs(), *count)).collect();
-            magnitudes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            let mut magnitudes = try_with_capacity(values.len())?;
+            magnitudes.extend(values.iter().map(|(value, count)| (value.abs(), *count)));
+            magnitudes.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
             let most = clipped(&magnitudes, 0.0, 1.0 - CLIPPED).1;
             ((-most, most), diverging())
         } else {
@@ -209,7 +223,8 @@ impl Values {
             0 => NO_VALUE,
             _ => ((self.value(key) - low) * factor).round().clamp(0.0, LAST_OF_SCALE.into()) as u8,
         };
-        (palette, every_key.map(number).collect())
+        numbers.extend(every_key.map(number));
+        Ok((palette, numbers))
     }
 }
 
@@ -278,7 +293,7 @@ mod tests {
     fn numbers(info: &ArrayInfo, samples: &[u8], is_seismic: bool) -> (Palette, Vec<u8>) {
         let values = Values::of(info, false);
         let keys: Vec<u16> = samples.chunks(info.dtype.size()).map(|sample| values.key(sample)).collect();
-        let (palette, numbers) = values.colours(keys.iter().copied(), is_seismic);
+        let (palette, numbers) = values.colours(keys.iter().copied(), is_seismic).unwrap();
         (palette, keys.iter().map(|key| numbers[usize::from(*key)]).collect())
     }
 

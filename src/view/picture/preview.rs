@@ -38,7 +38,7 @@ const MAX_SAMPLES: u64 = 1 << 17;
 const MAX_KEPT: usize = 4 << 20;
 
 /// The pictures that were read last.
-static PICTURES: LazyPerProcess<Mutex<LruByWeight<ArrayId, Arc<[u8]>>>> =
+static PICTURES: LazyPerProcess<Mutex<LruByWeight<ArrayId, Arc<Vec<u8>>>>> =
     LazyPerProcess::new(|| Mutex::new(LruByWeight::new(MAX_KEPT)));
 
 pub(crate) const PREVIEW: View = View { hidden, ..View::new(Some("preview"), entries) };
@@ -261,8 +261,7 @@ impl PreviewFile {
     /// blue of each, or the key of its value.
     fn new_shown(&self) -> Result<(Vec<u8>, Claim), OutOfMemory> {
         let bytes = self.plan.shown() as usize * self.shown_bytes();
-        // the picture is drawn, and then copied to where it is kept
-        let claim = claim(bytes + 2 * self.len() as usize)?;
+        let claim = claim(bytes + self.len() as usize)?;
         Ok((try_zeroed(bytes)?, claim))
     }
 
@@ -295,7 +294,7 @@ impl PreviewFile {
         }
         let (keys, _) = shown.as_chunks();
         let key = |key: &[u8; 2]| u16::from_ne_bytes(*key);
-        let (palette, numbers) = self.values.colours(keys.iter().map(key), self.plan.is_seismic);
+        let (palette, numbers) = self.values.colours(keys.iter().map(key), self.plan.is_seismic)?;
         self.draw(Some(&palette), |at, to| to[0] = numbers[usize::from(key(&keys[at]))])
     }
 
@@ -355,7 +354,7 @@ impl ComputedFile for PreviewFile {
         Box::new(move |bytes| {
             // another reader may have been faster
             if let Some(picture) = PICTURES.lock().get(&id) {
-                return Segment::Bytes(0, picture);
+                return Segment::Whole(picture);
             }
             if let Some(tile) = tiles.next() {
                 let samples = Samples::region(&self.array, tile.rectangle().region);
@@ -375,10 +374,10 @@ impl ComputedFile for PreviewFile {
             };
             match self.picture(&shown) {
                 Ok(picture) => {
-                    let picture: Arc<[u8]> = picture.into();
+                    let picture = Arc::new(picture);
                     let evicted = PICTURES.lock().insert(id, Arc::clone(&picture), picture.len());
                     drop(evicted); // not under the lock
-                    Segment::Bytes(0, picture)
+                    Segment::Whole(picture)
                 }
                 Err(error) => Segment::Failed(error.into()),
             }
