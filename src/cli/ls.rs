@@ -50,7 +50,7 @@ Example:
   volfs ls --json ~/surveys | jq -r '.[] | select(.codec == \"zfp\") | .path'";
 
 /// Bytes of the cache for brick index tables.
-const INDEX_BYTES: usize = 8 << 20;
+const INDEX_BYTES: usize = 41 << 20;
 
 /// The largest width of a column of the table. A wider cell pushes the cells after it aside.
 const MAX_COLUMN_WIDTH: usize = 48;
