@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::{deflate, inflate};
+use super::deflate;
 use crate::memory::{try_with_capacity, try_zeroed};
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
@@ -47,7 +47,7 @@ pub(crate) fn decode(stored: &[u8], channels: usize, size: usize, out: &mut [u8]
         format!("its image is of {width} x {height} pixels, and the chunk of {}", out.len() / pixel.max(1))
     })?;
     let mut filtered = try_zeroed(out.len() + height).map_err(|e| e.to_string())?;
-    inflate::decode(&image.stream, &mut filtered)?;
+    deflate::zlib(&image.stream, &mut filtered)?;
     let rows = filtered.chunks_exact(row + 1);
     let filter = match pixel {
         1 => unfilter::<1>,

@@ -2,7 +2,7 @@
 
 use super::deflate;
 use super::sizes::{Fault, Written, exactly, growing};
-use super::{Codec, Configuration, inflate};
+use super::{Codec, Configuration};
 
 pub(super) fn new_zlib(_: &Configuration) -> Result<Box<dyn Codec>, String> {
     Ok(Box::new(Deflated::Zlib))
@@ -49,8 +49,8 @@ impl Codec for Deflated {
     }
 
     fn scratch(&self, _: usize) -> usize {
-        // tables of libdeflate, and those of our own decoder
-        256 << 10
+        // tables of libdeflate
+        64 << 10
     }
 }
 
@@ -68,7 +68,7 @@ impl Deflated {
 
 /// Decodes the zlib stream at the start of `stored`, which must fill `out` exactly.
 pub(super) fn decode_zlib(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
-    inflate::decode(stored, out)
+    deflate::zlib(stored, out)
 }
 
 fn is_zlib(stored: &[u8]) -> bool {
@@ -94,11 +94,6 @@ const RESERVED: u8 = 0xe0;
 /// Decodes all members. Zeros after the last one are ignored.
 fn gzip(stored: &[u8], out: &mut [u8]) -> Written {
     let mut at = member(stored, 0)?;
-    if let Some(end) = inflate::decode_raw_literals(stored, at, out)
-        && is_last(stored, end, out)
-    {
-        return Ok(out.len());
-    }
     #[cfg(target_os = "linux")]
     if let Ok(written) = deflate::gzip_member(stored, out)
         && is_last(stored, stored.len().saturating_sub(TRAILER), &out[..written])

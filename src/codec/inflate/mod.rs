@@ -1,8 +1,8 @@
-//! zlib streams (RFC 1950) of a known number of bytes.
+//! zlib streams (RFC 1950) of a known number of bytes, as the chunks of VDS are.
 //!
-//! Deflate data (RFC 1951) of floating-point samples are mostly literals. They are decoded here, by several [`lanes`]
-//! at a time: this file reads the blocks and their codes. All other data are left to libdeflate, which decodes them
-//! faster.
+//! Deflate data (RFC 1951) of floating-point samples as they are, not shuffled, are mostly literals. They are decoded
+//! here, by several [`lanes`] at a time: this file reads the blocks and their codes. All other data are left to
+//! libdeflate, which decodes them faster: up to twelve times, if bytes were shuffled.
 
 mod lanes;
 
@@ -39,23 +39,8 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), String> {
 /// Decodes a stream with lanes. Returns `false` for one that is not valid or not worth it; the content of `out` is then
 /// unspecified.
 fn decode_literals(stored: &[u8], out: &mut [u8]) -> bool {
-    is_worth_it(stored, out) && DECODER.with_borrow_mut(|decoder| decoder.stream(stored, out)).is_some()
-}
-
-/// Decodes deflate data that begin at byte `at` of `stored` and must fill `out` exactly, if they are mostly literals.
-/// Returns the byte after them. `None` for data that are not valid or not worth it: the content of `out` is then
-/// unspecified.
-pub(super) fn decode_raw_literals(stored: &[u8], at: usize, out: &mut [u8]) -> Option<usize> {
-    if !is_worth_it(stored, out) {
-        return None;
-    }
-    let mut output = Output { bytes: out, filled: 0, matches: 0 };
-    let end = DECODER.with_borrow_mut(|decoder| decoder.deflate(stored, 8 * at, &mut output))?;
-    (output.filled == output.bytes.len()).then_some(end.div_ceil(8))
-}
-
-fn is_worth_it(stored: &[u8], out: &[u8]) -> bool {
-    (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len()
+    let is_worth_it = (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len();
+    is_worth_it && DECODER.with_borrow_mut(|decoder| decoder.stream(stored, out)).is_some()
 }
 
 /// The memory that decoding needs.
