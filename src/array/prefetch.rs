@@ -239,10 +239,12 @@ fn steps(access: &Access, scan: &Scan, position: &Position) -> Option<Steps> {
             (PrefetchOrder::Visits, from, target.min(end.saturating_mul(bricks)))
         }
         retention if retention == Retention::Cache || plane == planes.start => {
-            // in the first plane of a layer: the rest of this row of bricks, and the next row
+            // in the first plane of a layer: the rest of this row of bricks, and the next row; if bricks have one plane
+            // each, also of the next layer
             let ahead = row.max(4 * decoders).min(room / 2);
-            let target = (brick - brick % row + row + ahead).min((layer + 1) * bricks);
-            (PrefetchOrder::Bricks, brick, target)
+            let goes_on_flat = order.step() == 1 && crosses_planes && order.plane_of(now.progress.first) < planes.start;
+            let end = if goes_on_flat && retention == Retention::Bricks { order.total() } else { (layer + 1) * bricks };
+            (PrefetchOrder::Bricks, brick, (brick - brick % row + row + ahead).min(end))
         }
         _ if !crosses_planes => return None,
         _ => {

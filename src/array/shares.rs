@@ -21,6 +21,8 @@ use crate::pool::Bulkhead;
 const QUOTA_BESIDE_OTHERS: usize = 60;
 /// The percentage of its share that a scan uses, unless it needs more for whole bricks; the rest is for other readers.
 const SCAN_SHARE: usize = 95;
+/// Bricks of one plane each that are kept for a scan at least: some are read, and the next ones decoded meanwhile.
+const MIN_FLAT: u64 = 4;
 /// Other readers are busy if they make this many requests within [`BUSY_WINDOW`].
 const BUSY_REQUESTS: usize = 300;
 const BUSY_WINDOW: Duration = Duration::from_secs(2);
@@ -44,7 +46,7 @@ struct Entry {
     /// The keys of the first and the last brick: equal for scans that use the same bricks.
     keys: [BrickKey; 2],
     /// Bytes of all bricks in the cache. If each brick has one plane only, of just the few rows of bricks that a scan
-    /// needs at a time.
+    /// needs at a time, or the bricks of several planes.
     bytes: usize,
     /// The planes of the layer that were left when the segments were planned.
     planned: u64,
@@ -54,7 +56,7 @@ impl Entry {
     fn new(access: &Access, scan: &Arc<Scan>, layer: u64) -> Self {
         let order = &scan.bricks;
         let all = order.layer_bricks();
-        let needed = if order.step() > 1 { all } else { all.min(4 * order.row_bricks()) };
+        let needed = if order.step() > 1 { all } else { all.min(4 * order.row_bricks()).max(MIN_FLAT) };
         Self {
             scan: Arc::downgrade(scan),
             array: Arc::downgrade(&access.array),

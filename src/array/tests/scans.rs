@@ -135,6 +135,32 @@ fn bricks_that_a_scan_will_need_are_decoded_before_it_asks() {
 }
 
 #[test]
+fn bricks_of_one_plane_are_decoded_for_the_next_planes_too() {
+    for bricks in [[1, 64, 64], [1, 16, 64]] {
+        let array = Arc::new(MixedArray::new(&[96, 64, 64], 0, &bricks, 0).all_coded());
+        let (whole, in_plane) = (array.whole(), 64 * 64 / bricks.iter().product::<u64>());
+        let is_ahead = || {
+            let counters: Arc<Counters> = Arc::default();
+            let (reader, file) = (reader_with(4 * LAYER, &counters), open(&array));
+            for start in (0..4 * 8192).step_by(2048) {
+                let samples = start as u64 / 2..(start as u64 + 2048) / 2;
+                assert!(read_with(&reader, &array, samples, Some(&file)).unwrap() == whole[start..start + 2048]);
+            }
+            while reader.gauges() != Default::default() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            // not more than the scan's share, either
+            (4 * in_plane + 1..=4 * in_plane + 16).contains(&counters.bricks_decoded.get())
+        };
+        assert!((0..20).any(|_| is_ahead()), "{bricks:?}");
+        at_most(1.01, &format!("{bricks:?} in one pass"), || {
+            let counters: Arc<Counters> = Arc::default();
+            scan(&array, &reader_with(16 * 8192, &counters), &counters, 2048) * 2.0 / in_plane as f64
+        });
+    }
+}
+
+#[test]
 fn what_a_scan_will_need_of_a_slow_source_is_fetched_before_it_asks() {
     // what the workers have decoded before it could be requested is not requested
     let is_requested = (0..20).any(|_| {
