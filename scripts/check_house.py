@@ -49,7 +49,7 @@ BUDGETS = {
     # 52,600 before netCDF-3 (410), the indexes of shards were requested together, and the files of layers were declared when they
     # are asked for; 53,150 before files had parts of bricks decoded for their first plane; 53,200 before HDF5's virtual datasets, with sources in other
     # files
-    "lines of code in src": 54_200,
+    "lines of code in src": 54_250,
     # 40 before there was a public API
     "public items": 90,
     # 190 before zstd, bzip2, xz, pcodec and JPEG

@@ -33,7 +33,7 @@ mod zstd;
 use serde_json::{Map, Value};
 
 pub(crate) use checksum::crc32c;
-pub(crate) use pipeline::{DecodeError, Finish, Pipeline, SwapBytes, swap};
+pub(crate) use pipeline::{DecodeError, Finish, Pipeline, SwapBytes, release_idle, swap};
 
 /// One codec of a chain, with its configuration.
 pub(crate) trait Codec: Send + Sync {

@@ -2,6 +2,7 @@
 
 use super::Codec;
 use crate::memory::{OutOfMemory, try_with_capacity, try_zeroed};
+use crate::sync::{LazyPerProcess, Mutex};
 
 /// What is done to samples last, in the memory that they are decoded into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +106,9 @@ impl Pipeline {
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
         match self.finish {
             Finish::WidenHalves { big_endian } => {
-                let mut halves = try_zeroed(self.decoded)?;
-                self.undo(stored, &mut halves)?;
-                for (half, to) in halves.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<4>().0) {
+                let mut halves = Between::take(self.decoded)?;
+                self.undo(stored, halves.bytes_mut())?;
+                for (half, to) in halves.bytes().as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<4>().0) {
                     let half = if big_endian { u16::from_be_bytes(*half) } else { u16::from_le_bytes(*half) };
                     *to = (u32::from(half) << 16).to_le_bytes();
                 }
@@ -148,9 +149,9 @@ impl Pipeline {
             out.copy_from_slice(stored);
             return Ok(());
         };
-        let mut held = Vec::new();
+        let mut held = Between::default();
         for (number, step) in steps.iter().enumerate() {
-            let input = if number == 0 { stored } else { &held };
+            let input = if number == 0 { stored } else { held.bytes() };
             let decoded = match (step.length, step.codec.decoded_len(input.len() as u64)) {
                 (Length::Exactly(length), _) => step.fill(input, length)?,
                 (Length::AtMost(most), Some(length)) => match usize::try_from(length).ok().filter(|n| *n <= most) {
@@ -158,12 +159,12 @@ impl Pipeline {
                     None => return Err(step.fault(format!("it has {} bytes", input.len()))),
                 },
                 (Length::AtMost(most), None) => {
-                    step.codec.decode_unsized(input, most).map_err(|why| step.fault(why))?
+                    step.codec.decode_unsized(input, most).map_err(|why| step.fault(why))?.into()
                 }
             };
             held = decoded;
         }
-        let input = if steps.is_empty() { stored } else { &held };
+        let input = if steps.is_empty() { stored } else { held.bytes() };
         last.codec.decode(input, out).map_err(|why| last.fault(why))
     }
 }
@@ -172,14 +173,72 @@ impl Pipeline {
 const MAX_BYTES: usize = if usize::BITS > 32 { 1 << 32 } else { 1 << 30 };
 
 impl Step {
-    fn fill(&self, stored: &[u8], length: usize) -> Result<Vec<u8>, DecodeError> {
-        let mut out = try_zeroed(length)?;
-        self.codec.decode(stored, &mut out).map_err(|why| self.fault(why))?;
+    fn fill(&self, stored: &[u8], length: usize) -> Result<Between, DecodeError> {
+        let mut out = Between::take(length)?;
+        self.codec.decode(stored, out.bytes_mut()).map_err(|why| self.fault(why))?;
         Ok(out)
     }
 
     fn fault(&self, why: String) -> DecodeError {
         DecodeError::Damaged(format!("{}: {why}", self.codec.name()))
+    }
+}
+
+/// The most bytes of memory that are kept for the next chunks.
+const MAX_KEPT: usize = 8 << 20;
+
+/// Memory for what is between two codecs, which the next chunks use again: the system takes longer to make its pages than
+/// fast codecs to fill them.
+static KEPT: LazyPerProcess<Mutex<Vec<Vec<u8>>>> = LazyPerProcess::new(Mutex::default);
+
+/// Frees the memory that is kept for the next chunks.
+pub(crate) fn release_idle() {
+    let kept = std::mem::take(&mut *KEPT.lock());
+    drop(kept);
+}
+
+/// The bytes between two codecs: the first `length` of a buffer.
+#[derive(Default)]
+struct Between {
+    buffer: Vec<u8>,
+    length: usize,
+}
+
+impl Between {
+    /// Returns bytes of arbitrary content.
+    fn take(length: usize) -> Result<Self, OutOfMemory> {
+        let kept = KEPT.lock().pop();
+        let buffer = kept.filter(|buffer| buffer.len() >= length).map_or_else(|| try_zeroed(length), Ok)?;
+        Ok(Self { buffer, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.length]
+    }
+}
+
+impl From<Vec<u8>> for Between {
+    fn from(buffer: Vec<u8>) -> Self {
+        Self { length: buffer.len(), buffer }
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut kept = KEPT.lock();
+        let all = kept.iter().map(Vec::capacity).fold(buffer.capacity(), usize::saturating_add);
+        if !buffer.is_empty() && all <= MAX_KEPT {
+            kept.push(buffer);
+        } else {
+            // memory is freed after the lock is released
+            drop(kept);
+            drop(buffer);
+        }
     }
 }
 

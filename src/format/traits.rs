@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
+use crate::codec;
 use crate::source::{Blocking, Folder, FolderProbe, IndexCache, NoFolder, Source};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName, Region,
@@ -48,7 +49,9 @@ pub(crate) trait Format: Send + Sync {
     }
 
     /// Frees memory that decoders keep for the next calls.
-    fn release_idle(&self) {}
+    fn release_idle(&self) {
+        codec::release_idle();
+    }
 
     /// Returns the names of the files that describe a dataset in a folder: the version of the first that is there is
     /// the version of the dataset. Without such a file it is the version of the folder.
