@@ -126,6 +126,7 @@ fn is_trailer(stored: &[u8], at: usize, decoded: &[u8]) -> bool {
 }
 
 /// Like [`is_trailer`], with nothing after it.
+#[cfg(target_os = "linux")]
 fn is_last(stored: &[u8], at: usize, decoded: &[u8]) -> bool {
     at + TRAILER == stored.len() && is_trailer(stored, at, decoded)
 }

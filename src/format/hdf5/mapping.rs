@@ -241,7 +241,7 @@ fn steps(fields: &mut Fields<'_>, width: usize) -> Result<Steps, FormatError> {
     if count == 0 || block == 0 {
         return Ok(Steps::run(start, 0));
     }
-    if block == UNLIMITED && count != 1 || count != 1 && stride < block || start > i64::MAX as u64 {
+    if count != 1 && (block == UNLIMITED || stride < block) || start > i64::MAX as u64 {
         return Err(wrong().into());
     }
     if block == UNLIMITED || count == UNLIMITED {

@@ -137,6 +137,9 @@ pub(super) struct Sources<'a> {
     left: Cell<u64>,
 }
 
+/// What was looked for, by its name: what it is, that there is none, or why it cannot be read.
+type Known<K, T> = RefCell<HashMap<K, Result<Option<T>, FormatError>>>;
+
 /// The sources of one virtual dataset.
 struct Finder<'a> {
     own: &'a Rc<OpenedFile>,
@@ -144,8 +147,8 @@ struct Finder<'a> {
     open: OpenDataset,
     /// Where other files are, if there are any.
     others: Option<Others<'a>>,
-    files: RefCell<HashMap<String, Result<Option<Rc<OpenedFile>>, FormatError>>>,
-    datasets: RefCell<HashMap<(String, String), Result<Option<Arc<Hdf5Array>>, FormatError>>>,
+    files: Known<String, Rc<OpenedFile>>,
+    datasets: Known<(String, String), Arc<Hdf5Array>>,
 }
 
 /// The folder that all files of a virtual dataset are in.
