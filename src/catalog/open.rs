@@ -157,6 +157,10 @@ impl OpenContext {
             if folder.is_changed() {
                 return Err(SourceError::Changed.into());
             }
+            // a source that could not be looked for may have been taken for one that is not there
+            if let Some(error) = folder.failure() {
+                return Err(error.into());
+            }
         }
         // headers of two versions contradict each other: then neither the dataset nor its error means anything
         file.check_unchanged()?;

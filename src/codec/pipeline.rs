@@ -106,7 +106,7 @@ impl Pipeline {
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
         match self.finish {
             Finish::WidenHalves { big_endian } => {
-                let mut halves = Between::take(self.decoded)?;
+                let mut halves = Intermediate::take(self.decoded)?;
                 self.undo(stored, halves.bytes_mut())?;
                 for (half, to) in halves.bytes().as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<4>().0) {
                     let half = if big_endian { u16::from_be_bytes(*half) } else { u16::from_le_bytes(*half) };
@@ -149,7 +149,7 @@ impl Pipeline {
             out.copy_from_slice(stored);
             return Ok(());
         };
-        let mut held = Between::default();
+        let mut held = Intermediate::default();
         for (number, step) in steps.iter().enumerate() {
             let input = if number == 0 { stored } else { held.bytes() };
             let decoded = match (step.length, step.codec.decoded_len(input.len() as u64)) {
@@ -173,8 +173,8 @@ impl Pipeline {
 const MAX_BYTES: usize = if usize::BITS > 32 { 1 << 32 } else { 1 << 30 };
 
 impl Step {
-    fn fill(&self, stored: &[u8], length: usize) -> Result<Between, DecodeError> {
-        let mut out = Between::take(length)?;
+    fn fill(&self, stored: &[u8], length: usize) -> Result<Intermediate, DecodeError> {
+        let mut out = Intermediate::take(length)?;
         self.codec.decode(stored, out.bytes_mut()).map_err(|why| self.fault(why))?;
         Ok(out)
     }
@@ -199,12 +199,12 @@ pub(crate) fn release_idle() {
 
 /// The bytes between two codecs: the first `length` of a buffer.
 #[derive(Default)]
-struct Between {
+struct Intermediate {
     buffer: Vec<u8>,
     length: usize,
 }
 
-impl Between {
+impl Intermediate {
     /// Returns bytes of arbitrary content.
     fn take(length: usize) -> Result<Self, OutOfMemory> {
         let kept = KEPT.lock().pop();
@@ -221,13 +221,13 @@ impl Between {
     }
 }
 
-impl From<Vec<u8>> for Between {
+impl From<Vec<u8>> for Intermediate {
     fn from(buffer: Vec<u8>) -> Self {
         Self { length: buffer.len(), buffer }
     }
 }
 
-impl Drop for Between {
+impl Drop for Intermediate {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         let mut kept = KEPT.lock();

@@ -144,6 +144,9 @@ impl Array for Hdf5Array {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        if let Storage::Virtual(dataset) = &self.storage {
+            return dataset.decode(coded, stored, out);
+        }
         let faulty = |error: DecodeError| match error {
             DecodeError::OutOfMemory(error) => error.into(),
             DecodeError::Damaged(why) => {
@@ -151,9 +154,6 @@ impl Array for Hdf5Array {
                 FormatError::Damaged(format!("chunk of sample {start:?} at byte {}: {why}", coded.offset))
             }
         };
-        if let Storage::Virtual(dataset) = &self.storage {
-            return dataset.decode(coded, stored, out);
-        }
         let mask = coded.codec as u32;
         let own = match (&self.storage, mask) {
             (Storage::Whole(_), _) => Some(Filters::default().pipeline(0, stored.len() as u64, self.sample.how)),

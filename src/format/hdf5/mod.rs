@@ -25,9 +25,9 @@ mod virtual_array;
 
 use std::sync::Arc;
 
-use super::chunked::of_layers;
+use super::chunked::{Hidden, of_layers};
 use super::{Dataset, FilesBeside, Format, FormatError, OpenWith};
-use crate::source::Source;
+use crate::source::{Source, SourceError};
 
 pub(crate) struct Hdf5;
 
@@ -50,4 +50,15 @@ impl Format for Hdf5 {
         let (info, layers) = tree::open(source, with)?;
         of_layers(layers, info, with.beside.as_ref().and_then(FilesBeside::opened))
     }
+}
+
+/// Returns a fault of the file as the reason why something is not shown; fails if the system has failed.
+fn settled<T>(result: Result<T, FormatError>) -> Result<Result<T, Hidden>, FormatError> {
+    Ok(match result {
+        Ok(found) => Ok(found),
+        Err(FormatError::Damaged(why) | FormatError::DamagedObject(why)) => Err(Hidden::damaged(why)),
+        Err(FormatError::Unsupported(why)) => Err(Hidden::unsupported(why)),
+        Err(FormatError::Source(error @ SourceError::TooShort { .. })) => Err(Hidden::damaged(error.to_string())),
+        Err(error) => return Err(error),
+    })
 }

@@ -12,6 +12,7 @@ use super::file::{File, Superblock};
 use super::groups::{Target, links};
 use super::header::{Header, Place, SharedMessages, kind};
 use super::mapping::{MAX_MAPPINGS, Mapping, Selection, Steps, has_number, numbered};
+use super::settled;
 use super::virtual_array::{Part, VirtualDataset};
 use crate::format::chunked::Hidden;
 use crate::format::{FilesBeside, FormatError};
@@ -90,17 +91,6 @@ fn names(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 
-/// Returns a fault of the file as the reason why something is not shown; fails if the system has failed.
-pub(super) fn settled<T>(result: Result<T, FormatError>) -> Result<Result<T, Hidden>, FormatError> {
-    Ok(match result {
-        Ok(found) => Ok(found),
-        Err(FormatError::Damaged(why) | FormatError::DamagedObject(why)) => Err(Hidden::damaged(why)),
-        Err(FormatError::Unsupported(why)) => Err(Hidden::unsupported(why)),
-        Err(FormatError::Source(error @ SourceError::TooShort { .. })) => Err(Hidden::damaged(error.to_string())),
-        Err(error) => return Err(error),
-    })
-}
-
 /// Reads what the extension of the superblock says: the messages that objects share, and the bytes of the pages in which
 /// metadata are kept together, if they are.
 fn extension(file: &File, superblock: &Superblock) -> Result<(SharedMessages, Option<u64>), FormatError> {
@@ -110,16 +100,15 @@ fn extension(file: &File, superblock: &Superblock) -> Result<(SharedMessages, Op
     let none = SharedMessages::default();
     let Some(extension) = superblock.extension else { return Ok((none, None)) };
     let (header, place) = (Header::read(file, extension)?, Place::new(file, &none));
-    let mut page = None;
-    if let Some(content) = header.content_of(&place, kind::FILE_SPACE)? {
-        let mut fields = file.fields(FILE_SPACE, &content);
-        let (version, strategy) = (fields.u8()?, fields.u8()?);
-        if version == 1 && strategy == IN_PAGES {
-            fields.take(1)?;
-            fields.length()?;
-            page = Some(fields.length()?);
-        }
-    }
+    let page = |content: &[u8]| {
+        let mut fields = file.fields(FILE_SPACE, content);
+        let is_in_pages = (fields.u8().ok()?, fields.u8().ok()?) == (1, IN_PAGES);
+        fields.take(1).ok()?;
+        fields.length().ok()?;
+        fields.length().ok().filter(|_| is_in_pages)
+    };
+    // only how much is read at a time depends on it
+    let page = header.content_of(&place, kind::FILE_SPACE).ok().flatten().and_then(|content| page(&content));
     let shared = header.content_of(&place, kind::SHARED_TABLE)?;
     Ok((shared.map_or(Ok(none), |content| SharedMessages::read(file, &content))?, page))
 }
@@ -142,9 +131,7 @@ type Known<K, T> = RefCell<HashMap<K, Result<Option<T>, FormatError>>>;
 
 /// The sources of one virtual dataset.
 struct Finder<'a> {
-    own: &'a Rc<OpenedFile>,
-    cache: &'a Arc<IndexCache>,
-    open: OpenDataset,
+    sources: &'a Sources<'a>,
     /// Where other files are, if there are any.
     others: Option<Others<'a>>,
     files: Known<String, Rc<OpenedFile>>,
@@ -177,11 +164,11 @@ impl<'a> Sources<'a> {
     }
 
     /// Opens the folder that all files of mappings are in.
-    fn finder(&self, mappings: &[Mapping]) -> Result<Finder<'a>, FormatError> {
+    fn finder(&self, mappings: &[Mapping]) -> Result<Finder<'_>, FormatError> {
         let mut names = mappings.iter().map(|mapping| &*mapping.file).filter(|file| *file != ".").peekable();
         let others = if names.peek().is_some() { Some(self.others(names)?) } else { None };
         let (files, datasets) = Default::default();
-        Ok(Finder { own: self.own, cache: self.cache, open: self.open, others, files, datasets })
+        Ok(Finder { sources: self, others, files, datasets })
     }
 
     fn others<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Others<'a>, FormatError> {
@@ -210,13 +197,13 @@ impl Finder<'_> {
     fn source(&self) -> Arc<dyn Source> {
         match &self.others {
             Some(others) => Arc::clone(&others.folder) as Arc<dyn Source>,
-            None => Arc::clone(&self.own.file.source),
+            None => Arc::clone(&self.sources.own.file.source),
         }
     }
 
     /// Returns the file of a name; `None` if there is none.
     fn file(&self, name: &str) -> Result<Option<Rc<OpenedFile>>, FormatError> {
-        let Some(others) = &self.others else { return Ok(Some(Rc::clone(self.own))) };
+        let Some(others) = &self.others else { return Ok(Some(Rc::clone(self.sources.own))) };
         if let Some(known) = self.files.borrow().get(name) {
             return known.clone();
         }
@@ -228,11 +215,11 @@ impl Finder<'_> {
                 return Ok(None);
             }
             let folder = Arc::clone(&others.folder) as Arc<dyn Source>;
-            OpenedFile::open((folder, object.into()), self.cache).map(|file| Some(Rc::new(file)))
+            OpenedFile::open((folder, object.into()), self.sources.cache).map(|file| Some(Rc::new(file)))
         };
         let opened = open().map_err(|error| match error {
             // that one may not be read, or is not below SOURCE, says nothing of the dataset's other layers
-            FormatError::Source(error) if !error.is_failure_of_system() && error != SourceError::Changed => {
+            FormatError::Source(error @ SourceError::Io { .. }) if !error.is_failure_of_system() => {
                 FormatError::Unsupported(error.to_string())
             }
             error => error,
@@ -250,7 +237,7 @@ impl Finder<'_> {
         let open = || {
             let Some(file) = self.file(name)? else { return Ok(None) };
             let Some(header) = file.find(path)?.filter(|header| header.has(kind::LAYOUT)) else { return Ok(None) };
-            let array = (self.open)(&Place::new(&file.file, &file.shared), &file.file, &header)?;
+            let array = (self.sources.open)(&Place::new(&file.file, &file.shared), &file.file, &header)?;
             array.map(|array| Some(Arc::new(array))).map_err(Hidden::error)
         };
         let opened = open().map_err(|error| match error {

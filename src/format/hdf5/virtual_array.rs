@@ -90,12 +90,12 @@ impl Part {
         for (axis, steps) in self.to.iter().enumerate() {
             elements[axis] = steps.element(region.start[axis])?;
         }
-        let mut start: Vec<u64> = self.from.iter().map(|steps| steps.start).collect();
+        let axes = self.source.info().shape().len();
+        let mut start = Dims::from_fn(axes, |axis| self.from.get(axis).map_or(0, |steps| steps.start));
         for (to_axis, axis) in &self.axes {
             start[*axis] = self.from[*axis].at(elements[*to_axis]);
         }
-        start.resize(self.source.info().shape().len(), 0);
-        Dims::from_slice(&start)
+        Some(start)
     }
 }
 
