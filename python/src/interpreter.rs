@@ -4,11 +4,13 @@
 //! an error where such an unwinding comes upon frames of Rust. So these threads sleep until the process is gone, as they
 //! do in Python 3.14 by themselves.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::wrap_pyfunction;
@@ -18,12 +20,16 @@ static ENDING: OnceLock<ThreadId> = OnceLock::new();
 /// Threads that are about to get the lock.
 static RETURNING: AtomicUsize = AtomicUsize::new(0);
 
+/// How often it is looked whether the user has interrupted work, and how often more before its thread is left alone.
+const MEANWHILE: Duration = Duration::from_millis(100);
+const LEFT_ALONE: u32 = 8;
+
 /// A thread that is about to get the interpreter's lock, until it is dropped.
-struct Returning;
+pub struct Returning;
 
 impl Returning {
     /// Returns `None` if the interpreter ends in another thread.
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         RETURNING.fetch_add(1, Ordering::SeqCst);
         let returning = Self;
         let ends = ENDING.get().is_some_and(|ending| *ending != thread::current().id());
@@ -56,6 +62,40 @@ pub fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
 pub fn check_signals() -> Option<PyResult<()>> {
     let _returning = Returning::new()?;
     Some(Python::attach(|py| py.check_signals()))
+}
+
+/// Does work that may wait for a server, on a thread of its own. `work` is told by its argument when the user has
+/// interrupted it; if it does not end then, within a second, the thread is left alone.
+pub fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> PyResult<T> {
+    let (done, finished) = mpsc::channel();
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let of_work = Arc::clone(&is_ended);
+    thread::Builder::new().name("volfs-read".into()).spawn(move || drop(done.send(work(&of_work))))?;
+    let (interrupted, found) = detach(py, move || {
+        let (mut interrupted, mut waits) = (None, 0);
+        loop {
+            match finished.recv_timeout(MEANWHILE) {
+                Err(RecvTimeoutError::Timeout) if is_ended.load(Ordering::Relaxed) => waits += 1,
+                Err(RecvTimeoutError::Timeout) => {
+                    let checked = check_signals();
+                    is_ended.store(!matches!(checked, Some(Ok(()))), Ordering::Relaxed);
+                    interrupted = checked.and_then(Result::err);
+                }
+                found => break (interrupted, found.ok()),
+            }
+            if waits == LEFT_ALONE {
+                break (interrupted, None);
+            }
+        }
+    });
+    match (interrupted, found) {
+        (Some(error), _) => Err(error),
+        (None, Some(found)) => Ok(found),
+        (None, None) => Err(PyRuntimeError::new_err("a thread of volfs ended without an outcome")),
+    }
 }
 
 /// Has the interpreter tell when it ends, and when a child begins.

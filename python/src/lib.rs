@@ -9,6 +9,7 @@ mod interpreter;
 mod memory;
 
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,7 +18,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use self::errors::{open_failed, read_failed};
 use self::index::{Key, parse};
-use self::interpreter::detach;
+use self::interpreter::{detach, interruptible};
 use self::memory::{Target, empty};
 
 /// Datasets and arrays of volfs, without a mount.
@@ -69,7 +70,8 @@ impl Dataset {
         for (name, value) in store_options {
             options = options.store_option(&name, &value);
         }
-        detach(py, || options.open(path)).map(Self).map_err(|error| open_failed(py, error))
+        let opened = interruptible(py, move |_| options.open(path))?;
+        opened.map(Self).map_err(|error| open_failed(py, error))
     }
 
     /// The name of its file or folder.
@@ -126,6 +128,7 @@ impl Dataset {
 #[pyclass(frozen, subclass, module = "volfs._volfs")]
 struct Array {
     array: volfs::Array,
+    is_local: bool,
     dtype: OnceLock<Py<PyAny>>,
 }
 
@@ -136,7 +139,7 @@ impl Array {
         let found = dataset.0.layers().find(|known| known.name() == layer);
         let array = found.and_then(|layer| layer.level(lod));
         let none = || PyIndexError::new_err(format!("{} has no level {lod} of a layer {layer}", dataset.0.name()));
-        Ok(Self { array: array.ok_or_else(none)?, dtype: OnceLock::new() })
+        Ok(Self { array: array.ok_or_else(none)?, is_local: dataset.0.is_local(), dtype: OnceLock::new() })
     }
 
     /// Samples along each axis, slowest first.
@@ -217,7 +220,8 @@ impl Array {
 
     /// Read a region into `out`, which has its shape and the dtype of the samples, and any strides.
     ///
-    /// `out` has arbitrary content if the read fails.
+    /// `out` has arbitrary content if the read fails. If it was interrupted while a server did not answer, what that sends
+    /// later may still be written there.
     fn read_into<'py>(&self, py: Python<'py>, region: &Bound<'py, PyAny>, out: &Bound<'py, PyAny>) -> PyResult<()> {
         let key = parse(region, self.array.shape())?;
         let target = Target::new(out, self.array.dtype(), &key.result_shape())?;
@@ -228,7 +232,7 @@ impl Array {
             return numpy(py)?.call_method1("copyto", (out, key.reversed(py, read)?)).map(drop);
         }
         let selection = target.selection(&key);
-        self.read_to(py, &target, &[selection])
+        self.read_to(py, target, vec![selection])
     }
 
     /// Read several regions at once, as one array with an axis more in front, or as a list where their shapes differ.
@@ -279,10 +283,20 @@ impl Array {
                 selection
             })
             .collect();
-        self.read_to(py, &target, &selections)
+        self.read_to(py, target, selections)
     }
 
-    fn read_to(&self, py: Python<'_>, target: &Target, selections: &[volfs::Selection]) -> PyResult<()> {
+    fn read_to(&self, py: Python<'_>, mut target: Target, selections: Vec<volfs::Selection>) -> PyResult<()> {
+        if !self.is_local {
+            let array = self.array.clone();
+            let read = interruptible(py, move |is_ended| {
+                let mut goes_on = || !is_ended.load(Ordering::Relaxed);
+                let read = array.read_selections(&selections, target.memory(), Some(&mut goes_on));
+                // given back where the interpreter's lock is
+                (read, target)
+            })?;
+            return read.0.map_err(|error| read_failed(py, error));
+        }
         let mut interrupted = None;
         let mut goes_on = || {
             let checked = interpreter::check_signals();
@@ -290,7 +304,7 @@ impl Array {
             interrupted = checked.and_then(Result::err);
             goes_on
         };
-        let read = detach(py, || target.read(&self.array, selections, &mut goes_on));
+        let read = detach(py, || self.array.read_selections(&selections, target.memory(), Some(&mut goes_on)));
         match (read, interrupted) {
             (_, Some(error)) => Err(error),
             (Ok(()), None) => Ok(()),

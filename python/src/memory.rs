@@ -1,7 +1,7 @@
 //! The memory of Python objects that samples are read to.
 #![allow(unsafe_code)]
 
-use std::slice;
+use std::{mem, slice};
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,6 +10,7 @@ use pyo3::types::PyTuple;
 use volfs::Dtype;
 
 use crate::index::Key;
+use crate::interpreter::Returning;
 use crate::numpy;
 
 /// Returns a new NumPy array of this shape, whose content is arbitrary.
@@ -31,16 +32,13 @@ pub struct Target {
     length: usize,
     /// Of each axis, in bytes.
     strides: Vec<isize>,
-    /// Frees the buffer, with the interpreter's lock.
-    _buffer: Box<dyn Send>,
+    /// `None` while this is dropped.
+    buffer: Option<Box<dyn Send>>,
 }
 
 // SAFETY: the memory may be written from any thread, as the buffer is held. Other threads of Python that use the same
 // array see samples come in any order, as with every function that releases the interpreter's lock.
 unsafe impl Send for Target {}
-// SAFETY: as above; the reads of the target are those of one call.
-unsafe impl Sync for Target {}
-
 impl Target {
     /// Returns the memory of an array in C order.
     pub fn whole(array: &Bound<'_, PyAny>, dtype: Dtype) -> PyResult<Self> {
@@ -110,7 +108,7 @@ impl Target {
         let is_empty = buffer.shape().contains(&0);
         let length = buffer.shape().iter().zip(&strides).map(reach).sum::<usize>() + buffer.item_size();
         let length = if is_empty { 0 } else { length };
-        Ok(Self { start: buffer.buf_ptr().cast(), length, strides, _buffer: Box::new(buffer) })
+        Ok(Self { start: buffer.buf_ptr().cast(), length, strides, buffer: Some(Box::new(buffer)) })
     }
 
     pub fn has_negative_strides(&self) -> bool {
@@ -123,19 +121,24 @@ impl Target {
         key.strided(&strides)
     }
 
-    /// Reads selections to this memory, which has no negative strides.
-    pub fn read(
-        &self,
-        array: &volfs::Array,
-        selections: &[volfs::Selection],
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<(), volfs::ReadError> {
+    /// Returns all of the memory, which has no negative strides.
+    pub fn memory(&mut self) -> &mut [u8] {
         if self.length == 0 {
-            return array.read_selections(selections, &mut [], Some(goes_on));
+            return &mut [];
         }
         // SAFETY: the buffer, which is held, has these bytes from its first sample to its last, since no stride is
         // negative, and may be written to.
-        let memory = unsafe { slice::from_raw_parts_mut(self.start, self.length) };
-        array.read_selections(selections, memory, Some(goes_on))
+        unsafe { slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+impl Drop for Target {
+    /// Frees the buffer, with the interpreter's lock, as long as there is one.
+    fn drop(&mut self) {
+        let returning = Returning::new();
+        if returning.is_none() {
+            mem::forget(self.buffer.take());
+        }
+        drop(self.buffer.take());
     }
 }

@@ -186,6 +186,45 @@ while True:
     assert time.monotonic() - begin < 3
 
 
+@pytest.mark.parametrize("what", ["array[20:40]", "engine(path)"], ids=["read", "open"])
+def test_what_waits_for_a_server_that_hangs_ends_at_ctrl_c(what: str) -> None:
+    # the server is the daemon of a mount, whose netCDF file is a dataset of its own
+    code = f"""
+import os, signal, sys, time
+import numpy as np, volfs
+from volfs import _volfs
+from volfs._source import Source
+signal.signal(signal.SIGINT, signal.default_int_handler)
+expected = volfs.open({str(NORTH)!r}).layer.level(0)[20:40]
+engine = _volfs.Dataset
+with volfs.mount({str(NORTH)!r}) as m:
+    path = str(next(m.path.glob("*/*/lod0.nc")))
+    daemon, dataset = m.status["pid"], engine(path)
+    array = volfs.Array(dataset, Source(path), dataset._layers()[0][0], 0)
+    array[:2]
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        print("reading", flush=True)
+        try:
+            {what}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        time.sleep(0.5)
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    print(np.array_equal(array[20:40], expected), flush=True)
+    del array, dataset
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "reading\n"
+    time.sleep(0.5)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - begin < 3
+    assert process.communicate(timeout=60)[0] == "True\n" and process.returncode == 0
+
+
 @pytest.mark.parametrize("change", ["replaced", "truncated", "written"])
 def test_a_source_that_changes_is_an_error(change: str, tmp_path: Path) -> None:
     path, other = tmp_path / "a.zgy", tmp_path / "b.zgy"

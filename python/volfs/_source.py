@@ -24,10 +24,14 @@ class Source(NamedTuple):
 
     @classmethod
     def of(
-        cls, path: str | os.PathLike[str], quality: int | None, follow_links: bool, options: Mapping[str, str] | None
+        cls,
+        path: str | os.PathLike[str],
+        quality: int | None = None,
+        follow_links: bool = False,
+        store_options: Mapping[str, str] | None = None,
     ) -> Source:
         """Return the source of what `volfs.open` was given."""
-        return cls(absolute(path), quality, follow_links, tuple((options or {}).items()))
+        return cls(absolute(path), quality, follow_links, tuple((store_options or {}).items()))
 
     def open(self) -> _volfs.Dataset:
         """Open it: read its headers."""

@@ -66,12 +66,10 @@ class VolfsBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         layer: str | list[str] | None = None,
         mask_and_scale: bool = True,
-        quality: int | None = None,
-        follow_links: bool = False,
-        store_options: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> dict[str, xarray.Dataset]:
         """Open all levels of detail, each in a group of its own: "/lod0", "/lod1", ..."""
-        found = locate(Source.of(filename_or_obj, quality, follow_links, store_options))
+        found = locate(Source.of(filename_or_obj, **options))
         layers = _layers(found, layer)
         wanted = layers or [found.dataset.layer.name]
         lods = sorted({lod for name in wanted for lod in found.dataset[name].lods})

@@ -31,7 +31,7 @@ use self::files::Computed;
 use crate::catalog::{OpenDataset, open_source};
 use crate::format::{OpenWith, registry as formats};
 use crate::pool::Bulkhead;
-use crate::source::{Origin, StoreOption, StoreUrl, is_url};
+use crate::source::{Origin, StoreOption, StoreUrl, is_local, is_url};
 use crate::sync::{Mutex, PerProcess, enter};
 use crate::view::{self, Tree, find_layer, layer_folders, registry as views};
 
@@ -107,6 +107,7 @@ impl OpenOptions {
         let shared = Shared {
             name,
             format,
+            is_local: !is_url(typed) && is_local(&origin.path),
             folders: layer_folders(&opened.dataset),
             layers: layers.collect(),
             origin,
@@ -126,6 +127,7 @@ pub struct Dataset(Arc<Shared>);
 struct Shared {
     name: String,
     format: &'static str,
+    is_local: bool,
     /// The names of the layers' folders in a mount.
     folders: Vec<String>,
     /// What is known of each level of each layer.
@@ -200,6 +202,13 @@ impl Dataset {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         crate::source::shown(&self.0.origin.path)
+    }
+
+    /// Whether it is on a file system of this machine, as far as that is known: on others, and in object stores, reads wait
+    /// for a server, which may not answer.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.0.is_local
     }
 
     /// The layers that can be read, in the dataset's own order. The metadata tell why others cannot.

@@ -41,9 +41,9 @@ use disk_cache::DiskCacheStatistics;
 pub(crate) use error::{Blocking, NoFolder, ObjectVersion, SourceError, is_loop, not_found, tells_what_is_there};
 pub(crate) use index::{Index, IndexCache};
 #[cfg(target_os = "linux")]
-pub(crate) use local::{CoarseInstant, LocalTree, MappedWindow, OpenFile, OpenFiles, raise_descriptor_limit};
+pub(crate) use local::{CoarseInstant, LocalTree, MappedWindow, OpenFile, OpenFiles, is_local, raise_descriptor_limit};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use no_maps::{CoarseInstant, MappedWindow, OpenFile, OpenFiles};
+pub(crate) use no_maps::{CoarseInstant, MappedWindow, OpenFile, OpenFiles, is_local};
 pub(crate) use origin::Origin;
 pub(crate) use permissions::Permissions;
 #[cfg(not(target_os = "linux"))]

@@ -2,9 +2,15 @@
 //! values, so that the data path is the same everywhere.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Blocking, SourceError};
+
+/// Nothing tells here which file systems have a server.
+pub(crate) fn is_local(_path: &Path) -> bool {
+    true
+}
 
 pub(crate) enum OpenFiles {}
 

@@ -33,7 +33,7 @@ use root::{Found, SourceRoot};
 #[cfg(feature = "store")]
 pub(crate) use open_files::most_connections;
 pub(crate) use open_files::{OpenFile, OpenFiles, raise_descriptor_limit};
-pub(crate) use windows::{CoarseInstant, MappedWindow};
+pub(crate) use windows::{CoarseInstant, MappedWindow, is_local};
 
 pub(crate) struct LocalTree {
     /// The path as it was given: it counts as SOURCE if links in it are changed.

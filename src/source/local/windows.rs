@@ -6,12 +6,13 @@
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use lru::LruCache;
-use rustix::fs::fstatfs;
+use rustix::fs::{StatFs, fstatfs, statfs};
 use rustix::param::page_size;
 
 use super::map::{GuardedMmap, mincore_is_reliable};
@@ -54,6 +55,17 @@ struct CachedWindow {
     mapped: Option<Arc<MappedWindow>>,
 }
 
+fn is_one_of(system: &rustix::io::Result<StatFs>, magics: &[u32]) -> bool {
+    let kind = system.as_ref().map_or(0, |system| i128::from(system.f_type));
+    magics.iter().any(|magic| i128::from(*magic) == kind)
+}
+
+/// Returns whether a file or folder is on a local file system: it waits for no server.
+pub(crate) fn is_local(path: &Path) -> bool {
+    let system = statfs(path);
+    is_one_of(&system, &MAPPED) || is_one_of(&system, &OTHER_LOCAL)
+}
+
 pub(super) struct FileWindows {
     id: u64,
     size: u64,
@@ -65,10 +77,9 @@ pub(super) struct FileWindows {
 impl FileWindows {
     /// Creates the windows of a file of `size` bytes. May wait for its disk.
     pub(super) fn new(file: &File, size: u64) -> Self {
-        let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
-        let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
-        let is_mapped = is_one_of(&MAPPED);
-        let is_local = is_mapped || is_one_of(&OTHER_LOCAL);
+        let system = fstatfs(file);
+        let is_mapped = is_one_of(&system, &MAPPED);
+        let is_local = is_mapped || is_one_of(&system, &OTHER_LOCAL);
         Self { id: new_number(), size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
     }
 
