@@ -54,6 +54,8 @@ pub(super) struct Access {
     /// Whether bricks of which all samples are read are dropped afterwards. For large reads: new memory for the cache
     /// costs as much as decoding again.
     pub(super) drops_whole_bricks: bool,
+    /// Whether bricks are kept when they are decoded the second time.
+    pub(super) keeps_when_decoded_again: bool,
     /// What may be loaded in place of a whole brick.
     pub(super) parts: Parts,
 }
@@ -159,6 +161,7 @@ impl Access {
                     let keep = match of_scan {
                         Some(_) => Keep::Scan,
                         None if self.drops_whole_bricks && *region == self.info().grid.region(at) => Keep::Never,
+                        None if self.keeps_when_decoded_again => Keep::IfDecodedAgain,
                         None => Keep::Shared,
                     };
                     self.get_or_decode(at, keep, || {
@@ -197,7 +200,7 @@ impl Access {
         };
         let (found, was_cached) = self.resources.cache.get_or_decode(key, Keep::Shared, decode);
         if found.as_ref().is_ok_and(|part| !part.layout.held.contains(region)) {
-            self.resources.cache.remove(key);
+            self.resources.cache.remove_part(key, self.key(at));
             return None;
         }
         self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);

@@ -62,6 +62,9 @@ impl DecodedBrick {
 pub(super) enum Keep {
     /// As one that any reader may need.
     Shared,
+    /// As one that any reader may need, if it was decoded lately already. For codecs that are as fast as the kernel makes
+    /// memory: bricks that are used once need none, and evict none.
+    IfDecodedAgain,
     /// As one of a scan.
     Scan,
     /// Only for those who wait for it now.
@@ -91,6 +94,8 @@ struct State {
     shared: LruByWeight<BrickKey, Arc<DecodedBrick>>,
     scan: LruByWeight<BrickKey, ScanBrick>,
     scan_resistant: bool,
+    /// Bricks that were decoded and not kept, as many as the cache could hold.
+    decoded_once: LruByWeight<BrickKey, ()>,
     ghosts: GhostList,
     in_flight: HashMap<BrickKey, Arc<InFlight>>,
 }
@@ -114,7 +119,8 @@ impl BrickCache {
     /// Creates a cache of at most `capacity` bytes, all of it shared at first.
     pub(super) fn new(capacity: usize) -> Self {
         let (shared, scan, ghosts) = (LruByWeight::new(capacity), LruByWeight::new(0), GhostList::new(capacity));
-        let state = State { capacity, shared, scan, scan_resistant: false, ghosts, in_flight: HashMap::new() };
+        let (decoded_once, in_flight) = (LruByWeight::new(capacity), HashMap::new());
+        let state = State { capacity, shared, scan, scan_resistant: false, decoded_once, ghosts, in_flight };
         Self { state: Mutex::new(state), capacity }
     }
 
@@ -181,6 +187,17 @@ impl BrickCache {
         state.scan.contains(&key) || state.shared.contains(&key)
     }
 
+    /// Removes a part of a brick, which is decoded whole now.
+    pub(super) fn remove_part(&self, part: BrickKey, brick: BrickKey) {
+        let mut state = self.state.lock();
+        let removed = state.shared.remove(&part);
+        if let Some(part) = &removed {
+            state.decoded_once.insert(brick, (), part.bytes.capacity());
+        }
+        drop(state);
+        drop(removed);
+    }
+
     /// Removes a brick.
     pub(super) fn remove(&self, key: BrickKey) {
         let mut state = self.state.lock();
@@ -239,7 +256,11 @@ impl State {
         self.ghosts.record_decoded(&key, bytes);
         match keep {
             Keep::Never => vec![(key, brick)],
-            Keep::Shared => self.shared.insert(key, brick, bytes),
+            Keep::IfDecodedAgain if self.decoded_once.remove(&key).is_none() => {
+                self.decoded_once.insert(key, (), bytes);
+                vec![(key, brick)]
+            }
+            Keep::Shared | Keep::IfDecodedAgain => self.shared.insert(key, brick, bytes),
             Keep::Scan => self.insert_for_scan(key, brick),
         }
     }
@@ -383,6 +404,34 @@ mod tests {
         assert!(cache.get_or_decode((array, 99), Keep::Shared, || brick(20_000)).0.is_ok());
         assert!(!cache.contains((array, 99)));
         assert!(cache.contains((array, 49)));
+    }
+
+    #[test]
+    fn bricks_that_may_be_used_once_are_kept_when_they_are_decoded_again() {
+        let cache = cache(4 * 1350);
+        let array = ArrayId::next();
+        let read = |n: u64| assert!(cache.get_or_decode((array, n), Keep::IfDecodedAgain, || brick(1000)).0.is_ok());
+        read(0);
+        assert_eq!((cache.contains((array, 0)), cache.bytes()), (false, 0));
+        read(0);
+        assert!(cache.contains((array, 0)));
+        (1..6).for_each(read);
+        assert!(cache.contains((array, 0)), "the others have evicted nothing");
+        // more than the cache could have held were decoded since
+        read(1);
+        assert!(!cache.contains((array, 1)));
+        read(5);
+        assert!(cache.contains((array, 5)));
+    }
+
+    #[test]
+    fn a_brick_of_which_a_part_was_kept_was_decoded_before() {
+        let cache = cache(10_000);
+        let (array, read) = (ArrayId::next(), |key, keep| cache.get_or_decode(key, keep, || brick(1000)).0.is_ok());
+        assert!(read((array, 100), Keep::Shared));
+        cache.remove_part((array, 100), (array, 0));
+        assert!(!cache.contains((array, 100)));
+        assert!(read((array, 0), Keep::IfDecodedAgain) && cache.contains((array, 0)));
     }
 
     #[test]

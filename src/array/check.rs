@@ -45,6 +45,7 @@ impl Reader {
                     scan: None,
                     counters: None,
                     drops_whole_bricks: false,
+                    keeps_when_decoded_again: false,
                     parts: Parts::None,
                 };
                 drop(access.load(&brick)?);

@@ -214,8 +214,11 @@ impl Reader {
         } else {
             Parts::None
         };
+        // the kernel's next request is likely to need the same bricks
+        let keeps_when_decoded_again = is_entire && begins && array.decodes_fast();
         let resources = Arc::clone(&self.resources);
-        let access = Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, parts };
+        let access =
+            Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, keeps_when_decoded_again, parts };
         let copied = copy_at_once(&access, &selections, &mut memory.rows());
         let Copied { pending, has_decoded, is_unchecked } = match copied {
             Ok(copied) => copied,

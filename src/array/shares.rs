@@ -194,6 +194,7 @@ impl CacheShares {
                         scan: Some(scan),
                         counters: None,
                         drops_whole_bricks: false,
+                        keeps_when_decoded_again: false,
                         parts: Parts::None,
                     };
                     handovers.insert(at, Handover { access, layer, removes_bricks });

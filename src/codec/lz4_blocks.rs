@@ -69,6 +69,10 @@ impl Codec for Prefixed {
         "lz4"
     }
 
+    fn is_fast(&self) -> bool {
+        true
+    }
+
     fn longest(&self, decoded: u64) -> u64 {
         lz4::longest(decoded).saturating_add(4)
     }
@@ -139,6 +143,10 @@ impl Java {
 impl Codec for Java {
     fn name(&self) -> &'static str {
         "lz4"
+    }
+
+    fn is_fast(&self) -> bool {
+        true
     }
 
     fn longest(&self, decoded: u64) -> u64 {
@@ -252,6 +260,10 @@ impl Hdf5 {
 impl Codec for Hdf5 {
     fn name(&self) -> &'static str {
         if self.planes.is_some() { "bitshuffle" } else { "lz4" }
+    }
+
+    fn is_fast(&self) -> bool {
+        !matches!(self.compressor, Compressor::Zstd)
     }
 
     fn decoded_len(&self, stored: u64) -> Option<u64> {

@@ -55,6 +55,11 @@ pub(crate) trait Codec: Send + Sync {
         false
     }
 
+    /// Returns whether it takes about the time that the kernel takes to make new memory for what is decoded, or less.
+    fn is_fast(&self) -> bool {
+        self.decoded_len(1 << 20).is_some()
+    }
+
     /// Decodes `stored`, which must fill `out` exactly; after an error its content is unspecified.
     fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String>;
 

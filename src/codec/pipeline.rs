@@ -122,6 +122,11 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Returns whether all codecs [are fast](Codec::is_fast).
+    pub(crate) fn is_fast(&self) -> bool {
+        self.steps.iter().all(|step| step.codec.is_fast())
+    }
+
     /// Returns whether [`Pipeline::decode_part`] decodes a part in much less time than all.
     pub(crate) fn has_parts(&self) -> bool {
         let has_parts = matches!(&self.steps[..], [step] if step.codec.has_parts());

@@ -288,6 +288,11 @@ pub(crate) trait Array: Send + Sync {
         None
     }
 
+    /// Returns whether bricks are decoded in about the time that the kernel takes to make new memory for them, or less.
+    fn decodes_fast(&self) -> bool {
+        false
+    }
+
     /// Returns the samples along each axis that come out of decoding the brick at `at`, padding and margins included;
     /// `None` if no brick of the array has to be decoded. Along each axis all bricks but the last have the same extent.
     fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {

@@ -35,6 +35,7 @@ struct MixedArray {
     all_coded: bool,
     /// Planes of coded bricks can be decoded by themselves.
     has_parts: bool,
+    is_fast: bool,
     object: Vec<u8>,
     margin: u64,
     broken: Option<u64>,
@@ -106,6 +107,7 @@ impl MixedArray {
             info,
             all_coded: false,
             has_parts: false,
+            is_fast: false,
             object: Vec::new(),
             margin,
             broken: None,
@@ -218,6 +220,10 @@ impl Array for MixedArray {
             decoded,
             ..coded.clone()
         })
+    }
+
+    fn decodes_fast(&self) -> bool {
+        self.is_fast
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::{MixedArray, by, open, read_permuted, read_with, reader_with};
+use super::{MixedArray, by, open, read_box, read_permuted, read_with, reader_with};
 use crate::array::{Reader, Readers};
 use crate::counters::Counters;
 use crate::format::Array;
 use crate::sync::Mutex;
-use crate::volume::AxisPermutation;
+use crate::volume::{AxisPermutation, Region};
 
 const BRICK: usize = 64 * 8 * 8 * 2;
 /// 8 x 8 bricks of 64 planes.
@@ -65,6 +65,25 @@ pub(crate) fn at_most(most: f64, what: &str, mut decodes: impl FnMut() -> f64) {
 fn a_layer_that_fits_is_decoded_once() {
     for window in [512, 4096, 10_000] {
         at_most(1.01, &format!("window {window}"), || amplification(2 * LAYER, window));
+    }
+}
+
+#[test]
+fn what_decodes_fast_is_kept_when_a_box_needs_it_again() {
+    for is_fast in [false, true] {
+        let counters: Arc<Counters> = Arc::default();
+        let (mut array, reader) = (coded(), reader_with(4 * LAYER, &counters));
+        Arc::get_mut(&mut array).unwrap().is_fast = is_fast;
+        // 27 bricks, of 8 none is needed completely
+        let region = Region { start: [32, 12, 20].into(), shape: [128, 16, 16].into() };
+        let expected = read_box(&reader_with(0, &counters), &array, region).unwrap();
+        let decodes = [27, if is_fast { 27 } else { 0 }, 0].map(|wanted| {
+            let before = counters.bricks_decoded.get();
+            assert!(read_box(&reader, &array, region).unwrap() == expected);
+            assert_eq!(counters.bricks_decoded.get() - before, wanted, "fast: {is_fast}");
+            reader.bytes_held()
+        });
+        assert_eq!(decodes, [if is_fast { 0 } else { 27 * BRICK }, 27 * BRICK, 27 * BRICK]);
     }
 }
 

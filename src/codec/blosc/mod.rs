@@ -37,15 +37,21 @@ const KEPT: usize = 1 << 20;
 pub(super) fn new(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
     match configuration.get("cname").and_then(|name| name.as_str()) {
         Some("snappy") => Err("Blosc with Snappy is not supported".into()),
-        _ => Ok(Box::new(Blosc)),
+        name => Ok(Box::new(Blosc { is_fast: matches!(name, Some("lz4" | "lz4hc" | "blosclz")) })),
     }
 }
 
-struct Blosc;
+struct Blosc {
+    is_fast: bool,
+}
 
 impl Codec for Blosc {
     fn name(&self) -> &'static str {
         "blosc"
+    }
+
+    fn is_fast(&self) -> bool {
+        self.is_fast
     }
 
     fn longest(&self, decoded: u64) -> u64 {
@@ -254,6 +260,8 @@ mod tests {
 
     use super::*;
 
+    const BLOSC: Blosc = Blosc { is_fast: true };
+
     /// A chunk of LZ4 blocks, which are not split, with the bytes of samples in planes.
     fn chunk(bytes: &[u8], sample: u8, block: usize) -> Vec<u8> {
         let blocks = bytes.chunks(block).map(|bytes| {
@@ -285,7 +293,7 @@ mod tests {
             bytes in prop::collection::vec(0u8..4, 0..2000), sample in 1u8..9, block in 1usize..400,
         ) {
             let stored = chunk(&bytes, sample, block);
-            prop_assert_eq!(Blosc.decode_unsized(&stored, bytes.len()), Ok(bytes.clone()));
+            prop_assert_eq!(BLOSC.decode_unsized(&stored, bytes.len()), Ok(bytes.clone()));
         }
     }
 
@@ -295,14 +303,14 @@ mod tests {
         let with = |changes: &[(usize, u8)]| {
             let mut stored = good.clone();
             changes.iter().for_each(|(at, value)| stored[*at] = *value);
-            Blosc.decode(&stored, &mut [0; 1000])
+            BLOSC.decode(&stored, &mut [0; 1000])
         };
         assert_eq!(with(&[]), Ok(()));
         let mut part = [0; 10];
-        assert_eq!(Blosc.decode_part(&good, 1000, 990, &mut part), Ok(()));
+        assert_eq!(BLOSC.decode_part(&good, 1000, 990, &mut part), Ok(()));
         for other in [999, 1001] {
             let error = format!("its blosc data decode to 1000 bytes, not {other}");
-            assert_eq!(Blosc.decode_part(&good, other, 0, &mut part), Err(error));
+            assert_eq!(BLOSC.decode_part(&good, other, 0, &mut part), Err(error));
         }
         // its first block is said to begin beyond the end
         assert_eq!(with(&[(19, 1)]), Err("its Blosc chunk names bytes that it does not have".into()));
@@ -320,6 +328,6 @@ mod tests {
         }
         let configuration = serde_json::json!({"cname": "snappy"});
         assert!(new(configuration.as_object().unwrap()).is_err());
-        assert_eq!(Blosc.decode(b"", &mut []), Err("0 bytes are too few for a Blosc chunk".into()));
+        assert_eq!(BLOSC.decode(b"", &mut []), Err("0 bytes are too few for a Blosc chunk".into()));
     }
 }

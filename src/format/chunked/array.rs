@@ -243,6 +243,10 @@ impl Array for ChunkedArray {
         (MUCH_LESS * (end - begin) <= whole.shape[axis]).then(|| Coded { decoded, layout, ..coded.clone() })
     }
 
+    fn decodes_fast(&self) -> bool {
+        self.chain.pipeline.is_fast()
+    }
+
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let (pipeline, held) = (&self.chain.pipeline, &coded.layout.held);
         let decoded = match self.chain.order.first() {

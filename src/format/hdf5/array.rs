@@ -143,6 +143,10 @@ impl Array for Hdf5Array {
         self.fill
     }
 
+    fn decodes_fast(&self) -> bool {
+        self.pipeline.is_fast()
+    }
+
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         if let Storage::Virtual(dataset) = &self.storage {
             return dataset.decode(coded, stored, out);

@@ -365,6 +365,10 @@ impl Array for PrecomputedArray {
         Ok(Brick::Coded(Coded { offset, length, decoded, scratch, layout, codec: count.linear_of(at), object }))
     }
 
+    fn decodes_fast(&self) -> bool {
+        matches!(self.scale.encoding, Encoding::CompressedSegmentation(_))
+    }
+
     fn part_around(&self, coded: &Coded, region: &Region) -> Option<Coded> {
         let held = coded.layout.held;
         let (axes, block) = (held.axes(), self.scale.encoding.block()?);

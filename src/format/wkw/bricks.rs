@@ -160,6 +160,10 @@ impl Array for WkwArray {
         lz4::decode(stored, out).map_err(damaged)
     }
 
+    fn decodes_fast(&self) -> bool {
+        true
+    }
+
     fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
         let header = &self.cubes.header;
         (header.blocks != BlockType::Raw).then_some(self.info.brick_shape)
