@@ -175,7 +175,7 @@ impl OpenContext {
                 kind if tells_what_is_there(kind) => NoFolder::Outside,
                 _ => SourceError::io(format!("cannot look at {}", folder.display()), &error).into(),
             };
-            tree.look(&folder).map_err(failed)?.ok_or(NoFolder::Outside)?.open_folder(&recent)
+            tree.look(&folder).map_err(failed)?.ok_or(NoFolder::Outside)?.open_shared_folder(&recent)
         })
     }
 

@@ -38,6 +38,11 @@ impl ObjectVersion {
         Self { size: metadata.size(), mtime, inode: (metadata.dev(), metadata.ino()), etag: None }
     }
 
+    /// Returns what tells a folder that has files of others, too, from another one in its place: not when they came.
+    pub(crate) fn of_shared_folder(self) -> Self {
+        Self { size: 0, mtime: (0, 0), ..self }
+    }
+
     pub(crate) fn modified(&self) -> SystemTime {
         system_time(self.mtime.0, self.mtime.1)
     }

@@ -328,6 +328,9 @@ pub(crate) trait Place {
     /// Opens this folder as a source. `recent` gets a record if it, or a file that is opened in it, was written to a
     /// moment ago.
     fn open_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder>;
+
+    /// Like [`Place::open_folder`], for a folder that has files of others, too: those that come and go are no change.
+    fn open_shared_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder>;
 }
 
 /// A folder in which a format looks for its signs. Links are followed if they stay in the source. What cannot be looked

@@ -279,7 +279,11 @@ impl Place for PortablePlace {
     }
 
     fn open_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(PortableFolder::open(&self.root, self.found, recent, FirstFailure::default())?)
+        Ok(PortableFolder::open(&self.root, (self.found, false), recent, FirstFailure::default())?)
+    }
+
+    fn open_shared_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
+        Ok(PortableFolder::open(&self.root, (self.found, true), recent, FirstFailure::default())?)
     }
 }
 
@@ -420,6 +424,8 @@ struct PortableFolder {
     /// Without links.
     path: PathBuf,
     version: ObjectVersion,
+    /// Others have files here, too.
+    is_shared: bool,
     root: Arc<Root>,
     changed: AtomicBool,
     failure: FirstFailure,
@@ -431,17 +437,23 @@ struct PortableFolder {
 impl PortableFolder {
     fn open(
         root: &Arc<Root>,
-        found: Found,
+        (found, is_shared): (Found, bool),
         recent: &Arc<RecentWrites>,
         failure: FirstFailure,
     ) -> Result<Arc<Self>, NoFolder> {
         if !found.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
-        recent.record_times([modified(&found.metadata); 2]);
+        let mut version = found.version();
+        if is_shared {
+            version = version.of_shared_folder();
+        } else {
+            recent.record_times([modified(&found.metadata); 2]);
+        }
         Ok(Arc::new(Self {
             number: new_number(),
-            version: found.version(),
+            version,
+            is_shared,
             path: found.path,
             root: Arc::clone(root),
             changed: AtomicBool::new(false),
@@ -454,6 +466,15 @@ impl PortableFolder {
     fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
+    }
+
+    /// Returns whether the folder is still the one that was opened.
+    fn is_in_place(&self) -> bool {
+        if !self.is_shared {
+            return self.is_same(&self.path, Some(self.version));
+        }
+        let now = self.root.locate(&self.path).ok().flatten();
+        now.is_some_and(|now| now.version().of_shared_folder() == self.version)
     }
 
     /// Returns whether a file or folder has the version that it had before, or is still missing.
@@ -479,7 +500,7 @@ impl PortableFolder {
         let now = opened.as_ref().map(|file| file.version);
         let is_as_before = *self.seen.lock().get_or_insert(name.into(), || now) == now;
         // a name that was never looked for may be that of another folder, which has taken the place of this one
-        if !is_as_before || !self.is_same(&self.path, Some(self.version)) {
+        if !is_as_before || !self.is_in_place() {
             return Err(self.mark_changed());
         }
         Ok(opened.map(|file| self.root.keep(key, file)))
@@ -537,7 +558,7 @@ impl Folder for PortableFolder {
             }
         };
         let found = self.root.locate(&path).map_err(failed)?.ok_or(NoFolder::Outside)?;
-        Ok(Self::open(&self.root, found, &self.recent, self.failure.clone())?)
+        Ok(Self::open(&self.root, (found, self.is_shared), &self.recent, self.failure.clone())?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
@@ -571,7 +592,7 @@ impl Folder for PortableFolder {
             seen.iter().take(CHECKED_FILES).map(|(name, before)| (self.path.join(&**name), *before)).collect()
         };
         let is_changed = self.check_unchanged().is_err()
-            || !self.is_same(&self.path, Some(self.version))
+            || !self.is_in_place()
             || !recent.iter().all(|(path, before)| self.is_same(path, *before));
         if is_changed {
             self.mark_changed();

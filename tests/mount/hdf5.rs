@@ -1,6 +1,7 @@
 //! HDF5 and netCDF-4 files: their layers, and samples against those of h5py.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::os::unix::fs::symlink;
 
 use serde_json::Value;
@@ -74,4 +75,12 @@ fn virtual_datasets_are_read_from_files_below_the_source() {
     copy("parts/c1.h5", "survey/parts/c1.h5");
     let is_there = |samples: &[u8]| samples.len() == 3 * 6400 && !is_filled(samples);
     assert!(comes_true(SOON, || is_there(&read())), "a part that comes later is noticed");
+    // no sample of it is in the kernel's memory
+    let turned = names(mount.path("survey/all.h5/stacked")).into_iter().find(|name| name.starts_with("lod0.by-"));
+    let mut open = File::open(mount.path("survey/all.h5/stacked").join(turned.unwrap())).unwrap();
+    copy("parts/c1.h5", "survey/of_others.h5");
+    copy("parts/c1.h5", "survey/parts/of_others.h5");
+    assert!(comes_true(SOON, || names(mount.path("survey")).contains("of_others.h5")));
+    assert!(is_there(&read()));
+    assert!(open.read_to_end(&mut Vec::new()).is_ok(), "files of others are no change");
 }

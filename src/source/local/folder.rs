@@ -28,6 +28,8 @@ pub(super) struct LocalFolder {
     number: u64,
     path: PathBuf,
     version: ObjectVersion,
+    /// Others have files here, too.
+    is_shared: bool,
     root: Arc<SourceRoot>,
     changed: Arc<AtomicBool>,
     /// The first failure of the system here or in a folder that was opened from here.
@@ -55,10 +57,11 @@ fn is_same(path: &Path, before: Option<ObjectVersion>) -> bool {
 
 impl LocalFolder {
     /// Opens a folder that was just found, and shares failures with the other folders of its dataset, whose own is
-    /// `dataset`. `recent` gets a record if it, or a file that is opened in it, was written to a moment ago.
+    /// `dataset`. `recent` gets a record if it, unless it `is_shared` with others, or a file that is opened in it, was
+    /// written to a moment ago.
     pub(super) fn open(
         root: &Arc<SourceRoot>,
-        place: Found,
+        (place, is_shared): (Found, bool),
         dataset: Option<&Arc<Readers>>,
         recent: &Arc<RecentWrites>,
         failure: FirstFailure,
@@ -66,10 +69,16 @@ impl LocalFolder {
         if !place.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
-        recent.record(&place.metadata);
+        let mut version = ObjectVersion::from_metadata(&place.metadata);
+        if is_shared {
+            version = version.of_shared_folder();
+        } else {
+            recent.record(&place.metadata);
+        }
         Ok(Arc::new(Self {
             number: new_number(),
-            version: ObjectVersion::from_metadata(&place.metadata),
+            version,
+            is_shared,
             readers: Readers::new(root, &place, dataset),
             path: place.path,
             root: Arc::clone(root),
@@ -77,6 +86,23 @@ impl LocalFolder {
             failure,
             recent: Arc::clone(recent),
         }))
+    }
+
+    /// Returns whether the folder is still the one that was opened.
+    fn is_in_place(&self) -> bool {
+        if !self.is_shared {
+            return is_same(&self.path, Some(self.version));
+        }
+        let now = self.path.metadata().map(|now| ObjectVersion::from_metadata(&now).of_shared_folder());
+        now.is_ok_and(|now| now == self.version)
+    }
+
+    /// Returns whether a file below a folder that is shared is in the same folder as others that were opened there.
+    fn has_same_parent(&self, name: &str) -> bool {
+        let Some((parent, _)) = name.rsplit_once('/').filter(|_| self.is_shared) else { return true };
+        let now = self.path.join(parent).metadata().ok();
+        let now = now.map(|now| ObjectVersion::from_metadata(&now).of_shared_folder());
+        now.is_none() || self.root.files.is_as_before((self.number, hash_of((parent, "/"))), now.as_ref())
     }
 
     /// Remembers that something has changed: all further reads fail.
@@ -103,7 +129,7 @@ impl LocalFolder {
         let opened = self.open_file(name, &path).map_err(failed)?;
         let version = opened.as_ref().map(|(_, metadata)| ObjectVersion::from_metadata(metadata));
         // a name that was never looked for may be that of another folder, which has taken the place of this one
-        if !files.is_as_before(key, version.as_ref()) || !is_same(&self.path, Some(self.version)) {
+        if !files.is_as_before(key, version.as_ref()) || !self.is_in_place() || !self.has_same_parent(name) {
             return Err(self.mark_changed());
         }
         let Some(opened) = opened else {
@@ -201,7 +227,7 @@ impl Folder for LocalFolder {
         };
         let place = self.root.locate(&path).map_err(failed)?.ok_or(NoFolder::Outside)?;
         let dataset = self.readers.as_ref().map(Readers::top);
-        Ok(Self::open(&self.root, place, dataset, &self.recent, self.failure.clone())?)
+        Ok(Self::open(&self.root, (place, self.is_shared), dataset, &self.recent, self.failure.clone())?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
@@ -234,7 +260,7 @@ impl Folder for LocalFolder {
         let recent = || self.root.files.recent(self.number, CHECKED_FILES);
         let names = || recent().into_iter().filter_map(|(name, version)| version.and(Some(name))).collect::<Vec<_>>();
         let same = self.check_unchanged().is_ok()
-            && is_same(&self.path, Some(self.version))
+            && self.is_in_place()
             && recent().iter().all(|(name, before)| is_same(&self.path.join(&**name), *before))
             && !self.readers.as_ref().is_some_and(|readers| readers.have_changed(&self.root, &names()));
         if !same {
@@ -264,7 +290,8 @@ mod tests {
 
     fn open(source: SourceRoot, folder: &Path) -> Arc<LocalFolder> {
         let place = source.locate(folder).unwrap().unwrap();
-        LocalFolder::open(&Arc::new(source), place, None, &RecentWrites::ignored(), FirstFailure::default()).unwrap()
+        LocalFolder::open(&Arc::new(source), (place, false), None, &RecentWrites::ignored(), FirstFailure::default())
+            .unwrap()
     }
 
     /// Opens a folder again as a kernel without `openat2` does.
@@ -284,6 +311,31 @@ mod tests {
         fs::write(root.path().join("a/x"), b"0123").unwrap();
         let folder = folder_of(root.path());
         (root, folder)
+    }
+
+    #[test]
+    fn what_others_do_in_a_shared_folder_is_no_change_but_another_folder_is() {
+        for replaced in ["", "a"] {
+            let (root, _) = sample();
+            let place = root.path().join("data");
+            fs::create_dir(&place).unwrap();
+            fs::rename(root.path().join("a"), place.join("a")).unwrap();
+            let source = Arc::new(SourceRoot::new(root.path(), false, false, Arc::default()));
+            let found = source.locate(&place).unwrap().unwrap();
+            let (recent, failure) = (RecentWrites::ignored(), FirstFailure::default());
+            let folder = LocalFolder::open(&source, (found, true), None, &recent, failure).unwrap();
+            assert_eq!(read(&*folder, "a/x"), Ok(Some(b"0123".to_vec())));
+            fs::write(place.join("other"), b"").unwrap();
+            fs::write(place.join("a/y"), b"45").unwrap();
+            assert!(!folder.is_changed());
+            assert_eq!(read(&*folder, "a/y"), Ok(Some(b"45".to_vec())));
+            // in its place another one, with a file that was not read before
+            let (at, old) = (place.join(replaced), root.path().join("old"));
+            fs::rename(&at, &old).unwrap();
+            fs::create_dir_all(place.join("a")).unwrap();
+            fs::write(place.join("a/z"), b"6").unwrap();
+            assert_eq!(read(&*folder, "a/z"), Err(SourceError::Changed), "{replaced:?}");
+        }
     }
 
     #[test]

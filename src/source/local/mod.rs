@@ -139,7 +139,11 @@ impl Place for LocalPlace {
     }
 
     fn open_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(LocalFolder::open(&self.root, self.found, None, recent, FirstFailure::default())?)
+        Ok(LocalFolder::open(&self.root, (self.found, false), None, recent, FirstFailure::default())?)
+    }
+
+    fn open_shared_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
+        Ok(LocalFolder::open(&self.root, (self.found, true), None, recent, FirstFailure::default())?)
     }
 }
 

@@ -179,6 +179,10 @@ impl Place for StorePlace {
             None => Ok(Arc::new(ObjectReader::new(&self.store, &self.key, None, FirstFailure::default()))),
         }
     }
+
+    fn open_shared_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
+        self.open_folder(recent)
+    }
 }
 
 #[cfg(test)]
