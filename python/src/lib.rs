@@ -21,6 +21,9 @@ use self::index::{Key, parse};
 use self::interpreter::{detach, interruptible};
 use self::memory::{Target, empty};
 
+/// The most bytes of a read that is tried without another thread, whose start takes longer.
+const SMALL: usize = 64 << 10;
+
 /// Datasets and arrays of volfs, without a mount.
 #[pymodule(gil_used = false)]
 mod _volfs {
@@ -288,6 +291,13 @@ impl Array {
 
     fn read_to(&self, py: Python<'_>, mut target: Target, selections: Vec<volfs::Selection>) -> PyResult<()> {
         if !self.is_local {
+            // what is in memory waits for no server
+            if target.memory().len() <= SMALL {
+                let cached = detach(py, || self.array.read_cached(&selections, target.memory()));
+                if cached.map_err(|error| read_failed(py, error))? {
+                    return Ok(());
+                }
+            }
             let array = self.array.clone();
             let read = interruptible(py, move |is_ended| {
                 let mut goes_on = || !is_ended.load(Ordering::Relaxed);

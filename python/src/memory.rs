@@ -39,6 +39,7 @@ pub struct Target {
 // SAFETY: the memory may be written from any thread, as the buffer is held. Other threads of Python that use the same
 // array see samples come in any order, as with every function that releases the interpreter's lock.
 unsafe impl Send for Target {}
+
 impl Target {
     /// Returns the memory of an array in C order.
     pub fn whole(array: &Bound<'_, PyAny>, dtype: Dtype) -> PyResult<Self> {

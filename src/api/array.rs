@@ -13,6 +13,7 @@ use super::{Dtype, IntoRegion, OpenError, Opened, ReadError, Shared};
 use crate::array::{self as data_path, ReadRequest, Readers, Recorded, boxes};
 use crate::format;
 use crate::source::SourceError;
+use crate::sync::enter;
 use crate::view::{self, LayerRef, registry as views};
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Region};
 
@@ -279,6 +280,32 @@ impl Array {
         memory: &mut [u8],
         goes_on: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<(), ReadError> {
+        self.read_to(self.planned(selections, memory.len())?, memory, goes_on)
+    }
+
+    /// Reads as [`Array::read_selections`] does if all samples are in memory, and returns whether they are. Otherwise
+    /// `memory` has arbitrary content. Never waits for the source.
+    ///
+    /// # Errors
+    /// If the array does not have the samples, or if they do not fit the memory or overlap in it.
+    pub fn read_cached(&self, selections: &[Selection], memory: &mut [u8]) -> Result<bool, ReadError> {
+        enter();
+        let selections = self.planned(selections, memory.len())?;
+        // a child has nothing in memory, and what may have changed has to be looked at
+        let Some(opened) = self.dataset.opened.get().filter(|opened| !opened.is_to_be_looked_at()) else {
+            return Ok(false);
+        };
+        // whoever reads it gets an error with what it says
+        let is_there =
+            Engine::get().reader.read_cached(self.request(opened, selections.clone()), memory).unwrap_or(false);
+        if is_there {
+            self.record(opened, &selections);
+        }
+        Ok(is_there)
+    }
+
+    /// Returns selections as the reader has them, if the array has the samples, and `length` bytes their places.
+    fn planned(&self, selections: &[Selection], length: usize) -> Result<Vec<data_path::Selection>, ReadError> {
         let dims = |values: &[u64]| Dims::from_slice(values).filter(|dims| dims.len() == self.facts.shape.len());
         let selection = |from: &Selection| {
             let Selection { start, shape, step, offset, strides } = from;
@@ -294,15 +321,15 @@ impl Array {
             if !selection.fits(&array_shape, size, usize::MAX) {
                 return Err(ReadError::Region(format!("such part of an array of {array_shape:?}: {selection:?}")));
             }
-            if !selection.fits(&array_shape, size, memory.len()) {
-                return Err(ReadError::Memory(format!("it has {} bytes", memory.len())));
+            if !selection.fits(&array_shape, size, length) {
+                return Err(ReadError::Memory(format!("it has {length} bytes")));
             }
         }
         selections.retain(|selection| !selection.shape.contains(&0));
         if !data_path::are_disjoint(&selections, size) {
             return Err(ReadError::Memory("samples overlap".into()));
         }
-        self.read_to(selections, memory, goes_on)
+        Ok(selections)
     }
 
     fn check_dtype<T: Sample>(&self) -> Result<(), ReadError> {
@@ -339,17 +366,25 @@ impl Array {
         goes_on: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<(), ReadError> {
         let opened = self.dataset.opened().map_err(|error| ReadError::of_open(self.to_string(), error))?;
+        let from_file = self.record(opened, &selections);
+        let request = ReadRequest { from_file, ..self.request(opened, selections) };
+        opened.read(self, request, memory, goes_on)
+    }
+
+    fn record(&self, opened: &Opened, selections: &[data_path::Selection]) -> Option<Recorded> {
         let (array, state) = (self.stored(opened), &opened.layers[self.layer][self.lod]);
-        let from_file = match &*selections {
+        match selections {
             // what follows a large read is not worth keeping ready
             [one] if one.is_dense() && one.samples() < LARGE / array.info().dtype.size() as u64 => {
                 state.record(array.info(), &Region { start: one.start, shape: one.shape })
             }
             _ => None,
-        };
-        let (array, bulkhead) = (Arc::clone(array), opened.bulkhead);
-        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file, is_entire: true };
-        opened.read(self, request, memory, goes_on)
+        }
+    }
+
+    fn request(&self, opened: &Opened, selections: Vec<data_path::Selection>) -> ReadRequest {
+        let (array, bulkhead) = (Arc::clone(self.stored(opened)), opened.bulkhead);
+        ReadRequest { array, selections, bulkhead, counters: None, from_file: None, is_entire: true }
     }
 
     fn stored<'a>(&self, opened: &'a Opened) -> &'a Arc<dyn format::Array> {
@@ -393,14 +428,16 @@ impl Opened {
         if ended { Err(ReadError::Interrupted) } else { read.map_err(failed) }
     }
 
+    fn is_to_be_looked_at(&self) -> bool {
+        self.looked.lock().elapsed() >= LOOK_AGAIN
+    }
+
     /// Looks from time to time whether the source is still what was opened: samples in the cache do not tell.
     fn look(&self, name: &dyn fmt::Display, array: &Arc<dyn format::Array>) -> Result<(), ReadError> {
-        let mut looked = self.looked.lock();
-        if looked.elapsed() < LOOK_AGAIN {
+        if !self.is_to_be_looked_at() {
             return Ok(());
         }
-        *looked = Instant::now();
-        drop(looked);
+        *self.looked.lock() = Instant::now();
         match array.source().check_unchanged() {
             Ok(()) if !self.dataset.is_changed() => Ok(()),
             Err(SourceError::Io { message, kind, .. }) => Err(ReadError::Io { array: name.to_string(), message, kind }),

@@ -155,6 +155,23 @@ impl Reader {
         self.read_lent(request, out, blocking, &is_ended, Some(&mut ask))
     }
 
+    /// Reads samples to `out` if all of them are in memory, and returns whether they are. Never waits.
+    pub(crate) fn read_cached(&self, request: ReadRequest, out: &mut [u8]) -> Result<bool, ReadError> {
+        let ReadRequest { array, selections, bulkhead, counters, .. } = request;
+        let access = Access {
+            resources: Arc::clone(&self.resources),
+            array,
+            bulkhead,
+            scan: None,
+            counters,
+            drops_whole_bricks: false,
+            keeps_when_decoded_again: false,
+            parts: Parts::None,
+        };
+        let copied = copy_at_once(&access, &selections, &mut Rows::new(out))?;
+        Ok(copied.pending.is_empty() && !copied.is_unchecked)
+    }
+
     fn read_lent(
         self: &Arc<Self>,
         request: ReadRequest,
@@ -214,8 +231,8 @@ impl Reader {
         } else {
             Parts::None
         };
-        // the kernel's next request is likely to need the same bricks
-        let keeps_when_decoded_again = is_entire && begins && array.decodes_fast();
+        // the kernel's next request is likely to need the same bricks, and to fetch them again takes longer
+        let keeps_when_decoded_again = is_entire && begins && array.decodes_fast() && !array.source().fetches_ahead();
         let resources = Arc::clone(&self.resources);
         let access =
             Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, keeps_when_decoded_again, parts };

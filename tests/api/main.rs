@@ -187,6 +187,26 @@ fn a_read_can_be_ended() {
 }
 
 #[test]
+fn samples_in_memory_are_read_without_waiting() {
+    let array = volfs::open(demo("north.zgy")).unwrap().layers().next().unwrap().level(1).unwrap();
+    // other tests of the process read this file, too, but have it open for themselves
+    let row = |shape: u64| Selection {
+        start: vec![3, 7, 0],
+        shape: vec![1, 1, shape],
+        step: vec![1; 3],
+        offset: 0,
+        strides: vec![64, 64, 4],
+    };
+    let mut out = [0; 64];
+    assert!(!array.read_cached(&[row(16)], &mut out).unwrap());
+    array.read_selections(&[row(16)], &mut out, None).unwrap();
+    let mut again = [0; 64];
+    assert!(array.read_cached(&[row(16)], &mut again).unwrap() && again == out && out != [0; 64]);
+    assert!(matches!(array.read_cached(&[row(16)], &mut again[..63]), Err(ReadError::Memory(_))));
+    assert!(matches!(array.read_cached(&[row(500)], &mut again), Err(ReadError::Region(_))));
+}
+
+#[test]
 fn a_damaged_brick_is_named_and_read_around() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.zgy");
