@@ -4,11 +4,13 @@
 //! an error where such an unwinding comes upon frames of Rust. So these threads sleep until the process is gone, as they
 //! do in Python 3.14 by themselves.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
+use std::{io, mem};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,6 +21,8 @@ use pyo3::wrap_pyfunction;
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 /// Threads that are about to get the lock.
 static RETURNING: AtomicUsize = AtomicUsize::new(0);
+/// How many forks led to this process.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// How often it is looked whether the user has interrupted work, and how often more before its thread is left alone.
 const MEANWHILE: Duration = Duration::from_millis(100);
@@ -64,6 +68,39 @@ pub fn check_signals() -> Option<PyResult<()>> {
     Some(Python::attach(|py| py.check_signals()))
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The way to the thread that works for another one, and the fork before which it was started.
+struct ToCompanion(Sender<Job>, usize);
+
+thread_local! {
+    static COMPANION: Cell<Option<ToCompanion>> = const { Cell::new(None) };
+}
+
+/// Has the companion of this thread do a job, and starts it if there is none, or none in this process. It ends with
+/// this thread.
+fn hand_over(job: Job) -> io::Result<ToCompanion> {
+    let (forks, companion) = (FORKS.load(Ordering::Relaxed), COMPANION.take());
+    let job = match companion {
+        Some(companion) if companion.1 == forks => match companion.0.send(job) {
+            Ok(()) => return Ok(companion),
+            Err(unsent) => unsent.0,
+        },
+        // the parent's thread is not here: what it held stays locked
+        companion => {
+            mem::forget(companion);
+            job
+        }
+    };
+    let (sender, jobs) = mpsc::channel::<Job>();
+    let work = move || {
+        job();
+        jobs.into_iter().for_each(|job| job());
+    };
+    thread::Builder::new().name("volfs-companion".into()).spawn(work)?;
+    Ok(ToCompanion(sender, forks))
+}
+
 /// Does work that may wait for a server, on a thread of its own. `work` is told by its argument when the user has
 /// interrupted it; if it does not end then, within a second, the thread is left alone.
 pub fn interruptible<T: Send + 'static>(
@@ -73,7 +110,7 @@ pub fn interruptible<T: Send + 'static>(
     let (done, finished) = mpsc::channel();
     let is_ended = Arc::new(AtomicBool::new(false));
     let of_work = Arc::clone(&is_ended);
-    thread::Builder::new().name("volfs-read".into()).spawn(move || drop(done.send(work(&of_work))))?;
+    let to_companion = hand_over(Box::new(move || drop(done.send(work(&of_work)))))?;
     let (interrupted, found) = detach(py, move || {
         let (mut interrupted, mut waits) = (None, 0);
         loop {
@@ -91,6 +128,9 @@ pub fn interruptible<T: Send + 'static>(
             }
         }
     });
+    if found.is_some() {
+        COMPANION.set(Some(to_companion));
+    }
     match (interrupted, found) {
         (Some(error), _) => Err(error),
         (None, Some(found)) => Ok(found),
@@ -125,4 +165,5 @@ fn ends(py: Python<'_>) {
 #[pyfunction]
 fn forked() {
     RETURNING.store(0, Ordering::SeqCst);
+    FORKS.fetch_add(1, Ordering::Relaxed);
 }
