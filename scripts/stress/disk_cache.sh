@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a process that fills a disk cache a hundred times, and lets processes share one. The arguments are the seconds
-# that they share it, and the seed of the random choices.
+# Kills a process that fills a disk cache two hundred times, tears the files of one as two thousand power cuts would, and
+# lets processes share one. The arguments are the seconds that they share it, and the seed of the random choices.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export VOLFS_STRESS_SECONDS=${1:-300} VOLFS_STRESS_SEED=${2:-$RANDOM}

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -73,6 +74,16 @@ impl DiskCacheError {
     }
 }
 
+/// What a folder is that a cache is to be in.
+enum Content {
+    Cache,
+    /// A cache without its marker, or with a part of it.
+    Unmarked,
+    Nothing,
+    /// Anything else; one of the names in it.
+    Foreign(String),
+}
+
 #[derive(Debug)]
 pub(super) struct CacheFolder {
     pub(super) fd: OwnedFd,
@@ -87,9 +98,12 @@ impl CacheFolder {
         made.map_err(|error| DiskCacheError::io("make", &path, error))?;
         let folder = Self::open_any(path)?;
         folder.check_owner()?;
-        if !folder.has_tag()? {
-            folder.check_empty()?;
-            folder.write_tag().map_err(|error| DiskCacheError::io("write to", &folder.path, error))?;
+        match folder.content()? {
+            Content::Cache => {}
+            Content::Nothing | Content::Unmarked => {
+                folder.write_tag().map_err(|error| DiskCacheError::io("write to", &folder.path, error))?;
+            }
+            Content::Foreign(name) => return Err(DiskCacheError::ForeignFiles { dir: folder.path, name }),
         }
         match mkdirat(&folder.fd, WRITERS, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(folder),
@@ -99,7 +113,10 @@ impl CacheFolder {
 
     pub(super) fn open(path: &Path) -> Result<Self, DiskCacheError> {
         let folder = Self::open_any(path.to_owned())?;
-        if folder.has_tag()? { Ok(folder) } else { Err(DiskCacheError::NoCache(folder.path)) }
+        match folder.content()? {
+            Content::Cache | Content::Unmarked => Ok(folder),
+            Content::Nothing | Content::Foreign(_) => Err(DiskCacheError::NoCache(folder.path)),
+        }
     }
 
     fn open_any(path: PathBuf) -> Result<Self, DiskCacheError> {
@@ -122,33 +139,61 @@ impl CacheFolder {
         Ok(())
     }
 
-    fn has_tag(&self) -> Result<bool, DiskCacheError> {
+    /// Returns the first bytes of the marker; `None` if there is none.
+    fn tag(&self) -> Result<Option<Vec<u8>>, DiskCacheError> {
         let failed = |error| DiskCacheError::io("read", &self.path, error);
         let tag = match openat(&self.fd, TAG, format::READ, Mode::empty()) {
             Ok(tag) => File::from(tag),
-            Err(Errno::NOENT | Errno::LOOP) => return Ok(false),
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
             Err(error) => return Err(failed(error.into())),
         };
         let mut text = Vec::new();
         tag.take(4096).read_to_end(&mut text).map_err(failed)?;
-        Ok(text.starts_with(format!("{SIGNATURE}\n{OURS}").as_bytes()))
+        Ok(Some(text))
     }
 
-    /// Refuses a folder with files in it. Another process may be about to write its marker.
-    fn check_empty(&self) -> Result<(), DiskCacheError> {
-        let names = names(&self.fd, ".").map_err(|error| DiskCacheError::io("list", &self.path, error))?;
-        let is_allowed = |name: &&str| ALLOWED.contains(name) || name.starts_with(".volfs-tag-");
-        match names.iter().map(String::as_str).find(|name| !is_allowed(name)) {
-            Some(TAG) if self.has_tag()? => Ok(()),
-            Some(name) => Err(DiskCacheError::ForeignFiles { dir: self.path.clone(), name: name.to_owned() }),
-            None => Ok(()),
+    /// Returns what the folder is, by its marker. A power cut may take the marker of a cache, or leave a part of it or
+    /// zeros in its place: then the names in the folder tell.
+    fn content(&self) -> Result<Content, DiskCacheError> {
+        let mark = format!("{SIGNATURE}\n{OURS}").into_bytes();
+        let is_whole = |tag: &Option<Vec<u8>>| tag.as_ref().is_some_and(|tag| tag.starts_with(&mark));
+        if is_whole(&self.tag()?) {
+            return Ok(Content::Cache);
         }
+        let names = names(&self.fd, ".").map_err(|error| DiskCacheError::io("list", &self.path, error))?;
+        // another process may have written its marker in the meantime
+        let tag = self.tag()?;
+        if is_whole(&tag) {
+            return Ok(Content::Cache);
+        }
+        let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let was_ours = self.stat(WRITERS).is_some_and(is_folder);
+        // without its second line it may be that of any program
+        let is_torn = tag.is_some_and(|tag| {
+            tag.iter().zip(&mark).all(|(byte, ours)| byte == ours || *byte == 0)
+                && (was_ours || !tag.starts_with(SIGNATURE.as_bytes()))
+        });
+        let is_allowed = |name: &&str| match *name {
+            TAG => is_torn,
+            WRITERS => was_ours,
+            name if ALLOWED.contains(&name) || name.starts_with(".volfs-tag-") => true,
+            name => was_ours && read_shard_name(name).is_some(),
+        };
+        Ok(match names.iter().map(String::as_str).find(|name| !is_allowed(name)) {
+            Some(name) => Content::Foreign(name.to_owned()),
+            None if was_ours => Content::Unmarked,
+            None => Content::Nothing,
+        })
     }
 
     fn write_tag(&self) -> io::Result<()> {
         let temporary = format!(".volfs-tag-{}-{:x}", process::id(), random());
         let text = format!("{SIGNATURE}\n{OURS}{HELP}\n");
-        write_whole(&self.fd, &temporary, &[text.as_bytes()], || renameat(&self.fd, &temporary, &self.fd, TAG))
+        write_whole(&self.fd, &temporary, &[text.as_bytes()], |file| {
+            // that it survives a power cut; where that cannot be asked for, it is written again after one
+            let _ = file.sync_data();
+            renameat(&self.fd, &temporary, &self.fd, TAG)
+        })
     }
 
     pub(super) fn shards(&self) -> rustix::io::Result<Vec<usize>> {
@@ -201,12 +246,12 @@ fn write_whole(
     folder: &OwnedFd,
     temporary: &str,
     parts: &[&[u8]],
-    rename: impl FnOnce() -> rustix::io::Result<()>,
+    rename: impl FnOnce(&File) -> rustix::io::Result<()>,
 ) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut file = File::from(openat(folder, temporary, flags, Mode::RUSR | Mode::WUSR)?);
     let written = parts.iter().try_for_each(|part| file.write_all(part));
-    let placed = written.and_then(|()| Ok(rename()?));
+    let placed = written.and_then(|()| Ok(rename(&file)?));
     if placed.is_err() {
         let _ = unlinkat(folder, temporary, AtFlags::empty());
     }
@@ -255,7 +300,7 @@ impl WriterFolder {
         // a name that was never used before
         let (name, path) = (self.files.fetch_add(1, Relaxed).to_string(), range.path());
         let rename = || renameat(&self.fd, &name, &to.fd, &path);
-        write_whole(&self.fd, &name, &[&format::header(key, range, bytes), bytes], || match rename() {
+        write_whole(&self.fd, &name, &[&format::header(key, range, bytes), bytes], |_| match rename() {
             Err(Errno::NOENT) => match mkdirat(&to.fd, shard_name(range.shard()), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => rename(),
                 error => error,
@@ -325,7 +370,8 @@ pub(crate) struct DiskCacheStatistics {
 
 pub(super) struct Files {
     pub(super) folder: CacheFolder,
-    pub(super) own: WriterFolder,
+    /// Made later where the disk is full at first.
+    own: OnceLock<WriterFolder>,
     pub(super) index: Index,
     /// Without what the cache holds.
     pub(super) statistics: Mutex<DiskCacheStatistics>,
@@ -335,8 +381,31 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
-        let own = WriterFolder::create(&folder).map_err(|error| DiskCacheError::io("write to", &folder.path, error))?;
-        Ok(Self { folder, own, index: Index::new(), statistics: Mutex::default(), alone_since: Mutex::default() })
+        let files =
+            Self { folder, own: OnceLock::new(), index: Index::new(), statistics: Mutex::default(), alone_since: Mutex::default() };
+        match files.own() {
+            Ok(_) => {}
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => warn_seldom(&format!(
+                "cannot write to the disk cache {}: {error}; it is read, and written to when that succeeds",
+                files.folder.path.display()
+            )),
+            Err(error) => return Err(DiskCacheError::io("write to", &files.folder.path, error)),
+        }
+        Ok(files)
+    }
+
+    /// Returns the folder of this process, which is made if it is not there yet. Only for the thread that writes.
+    pub(super) fn own(&self) -> rustix::io::Result<&WriterFolder> {
+        if self.own.get().is_none() {
+            // only one thread does so
+            let _ = self.own.set(WriterFolder::create(&self.folder)?);
+        }
+        self.own.get().ok_or(Errno::BUSY)
+    }
+
+    /// Returns when others last came or went, if none is there.
+    pub(super) fn no_others_since(&self) -> Option<(i64, i64)> {
+        self.own.get()?.alone_since()
     }
 
     /// Fills `out` from the files of an object; `false` if they do not have all of it.
@@ -452,6 +521,6 @@ impl Files {
     /// Returns whether other processes may have written files since the last scan began.
     pub(super) fn may_have_unknown_files(&self) -> bool {
         let known = *self.alone_since.lock();
-        known.is_none() || self.own.changed() != known
+        known.is_none() || self.own.get().and_then(WriterFolder::changed) != known
     }
 }

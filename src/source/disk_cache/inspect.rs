@@ -110,7 +110,7 @@ pub(crate) fn clear(dir: &Path) -> Result<Cleared, DiskCacheError> {
     let folder = CacheFolder::open(dir)?;
     let failed = |error: Errno| DiskCacheError::io("clear", dir, error);
     // removes what killed processes have left; those that go on see that somebody was here
-    let _writer = WriterFolder::create(&folder).map_err(failed)?;
+    let writer = WriterFolder::create(&folder);
     let mut cleared = Cleared::default();
     for shard in folder.shards().map_err(failed)? {
         let (files, foreign) = folder.files(shard).map_err(failed)?;
@@ -124,5 +124,7 @@ pub(crate) fn clear(dir: &Path) -> Result<Cleared, DiskCacheError> {
         // one that is not empty stays
         let _ = unlinkat(&folder.fd, shard_name(shard), AtFlags::REMOVEDIR);
     }
+    // where the disk was full, there is room now
+    writer.or_else(|_| WriterFolder::create(&folder)).map_err(failed)?;
     Ok(cleared)
 }

@@ -175,7 +175,7 @@ impl Writer {
     }
 
     fn begin_scan(&mut self) {
-        self.scan = Some((0, self.files.own.alone_since()));
+        self.scan = Some((0, self.files.no_others_since()));
     }
 
     fn scan_some(&mut self) {
@@ -201,7 +201,8 @@ impl Writer {
         if !self.make_room(Amount::one(&range)) {
             return self.turn_off(&io::Error::other("it is full, and none of its files can be removed"));
         }
-        if let Err(error) = self.files.own.write(&self.files.folder, &key, range, (*bytes).as_ref()) {
+        let own = self.files.own().map_err(io::Error::from);
+        if let Err(error) = own.and_then(|own| own.write(&self.files.folder, &key, range, (*bytes).as_ref())) {
             return self.turn_off(&error);
         }
         if std::mem::take(&mut self.has_failed) {

@@ -1,5 +1,6 @@
 //! The cache as a whole: what it finds, what damage does, who may use a folder, several processes in one, and a model.
 
+mod power_cuts;
 mod processes;
 
 use std::fs;

@@ -111,7 +111,7 @@ fn nothing_bad_is_left_by_processes_that_are_killed() {
     let dir = folder.path().join("cache");
     let mut noise = Noise::seeded(stress::seed());
     let mut most = 0;
-    for round in 0..if stress::is_long() { 100 } else { 10 } {
+    for round in 0..if stress::is_long() { 200 } else { 10 } {
         let filler = Filler::start(&dir, noise.number());
         thread::sleep(Duration::from_micros(noise.number() % 60_000));
         drop(filler);
