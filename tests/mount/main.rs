@@ -2,6 +2,7 @@
 //! parallel threads of one process.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod above;
 mod changes;
 mod descriptions;
 mod faults;
