@@ -238,6 +238,19 @@ target_dir() {
     (cd "$repo" && cargo metadata --no-deps --format-version 1) | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
 }
 
+# Lets cargo build what does not tell where it was built: the folders of the sources, of the crates and of what is built
+# have the same names everywhere. So the same tools make the same program in any folder (scripts/check_reproducible.sh).
+neutral_paths() {
+    local from to flags=()
+    while IFS=$'\t' read -r from to; do
+        flags+=("--remap-path-prefix=$from=$to")
+        # crates in C name their files in assertions
+        [[ $from = *' '* ]] || export CFLAGS="${CFLAGS:-} -ffile-prefix-map=$from=$to"
+    done < <(printf '%s\t%s\n' "${CARGO_HOME:-$HOME/.cargo}" /cargo "$repo" /volfs "$(target_dir)" /volfs/target)
+    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; printf %s "${CARGO_ENCODED_RUSTFLAGS:+$CARGO_ENCODED_RUSTFLAGS$IFS}${flags[*]}")
+    export CARGO_ENCODED_RUSTFLAGS
+}
+
 # Prints the reason why this machine cannot mount, or nothing if it can.
 why_no_fuse() {
     if [ ! -e /dev/fuse ]; then

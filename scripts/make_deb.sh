@@ -19,6 +19,7 @@ folder=$(cd "$folder" && pwd)
 cd "$repo"
 
 step "Building"
+neutral_paths
 # One build for both: the generator of the manual pages shares everything with the program.
 take_crates_from "$repo/vendor"
 cargo build --release --locked "${from_crates[@]}" --bin volfs --example generate

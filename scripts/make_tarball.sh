@@ -35,6 +35,7 @@ fi
 step "Building"
 machine=$(uname -m)
 triple=$machine-unknown-linux-gnu
+neutral_paths
 # One build for both: the generator of the manual pages shares everything with the program.
 cargo zigbuild --release --locked --target "$triple.$glibc" --bin volfs --example generate
 built=$target/$triple/release

@@ -49,6 +49,7 @@ fi
 maturin --version
 
 step "Building"
+neutral_paths
 CARGO_PROFILE_RELEASE_STRIP=true cargo "${build[@]}" --release --locked --bin volfs --target-dir "$target"
 maturin build --target-dir "$target" --out "$folder" "${platform[@]}" ${interpreter:+--interpreter "$interpreter"}
 wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
