@@ -49,7 +49,7 @@ DATA = [
     "demo/*", "zgy/v3_sparse_int8.zgy", "vds/two.vds", "vds/wavelet.vds", "hdf5/layouts-latest.h5", "hdf5/filters.h5", "netcdf3/classic.nc",
     "zarr/v2.zarr", "zarr/v3.zarr", "zarr/volume.n5", "wkw/pyramid", "precomputed/gzip", "precomputed/sharded",
 ]
-HANGS = 300  # seconds; a request of the store is tried again for 20
+HANGS = 900  # seconds; a request of the store is tried again for 20, and all may be stopped (SIGSTOP) for a while
 FILES = 20  # that are read, of a dataset
 SLACK = {"descriptors": 16, "threads": 8, "MiB": 48}
 STORE_ERRORS = {errno.EIO, errno.ESTALE, errno.ENOENT, errno.ENOTDIR}
@@ -440,7 +440,7 @@ def replace_one(replacer):
 
 def direct(options, diary, shared, local, remote, store):
     """Replaces, lets the store fail, and looks, until the time is up."""
-    dice, next_line, next_look, outage = random.Random(options.seed), 0.0, 0.0, 0.0
+    dice, next_line, next_look, outage, last = random.Random(options.seed), 0.0, 0.0, 0.0, time.monotonic()
     while diary.seconds() < options.minutes * 60 and not diary.wrong:
         if options.pause and os.path.exists(options.pause):
             began = time.monotonic()
@@ -448,7 +448,10 @@ def direct(options, diary, shared, local, remote, store):
             while os.path.exists(options.pause):
                 time.sleep(2)
             diary.paused += time.monotonic() - began
-        now = diary.seconds()
+        elif time.monotonic() > last + 60:
+            diary.paused += time.monotonic() - last
+            time.sleep(5)
+        last, now = time.monotonic(), diary.seconds()
         if now > outage + 20 and dice.random() < 0.01:
             outage = now + dice.choice([3, 10, 30])
         store.share.value = 0.9 if now < outage else 0.025
