@@ -13,7 +13,7 @@ must be of one version; an error is right where a source was replaced or the sto
 
 Every minute a line has what the daemons hold and what readers have got. At the end it fails if bytes were wrong, if
 something hung or stayed behind, or if descriptors, threads or memory grew: if the median of the last fifth of the time
-is above that of the second fifth. While the FILE of --pause exists, readers wait: others measure. Needs NumPy.
+is above that of the second fifth. SIGTERM ends it early. While the FILE of --pause exists, readers wait: others measure. Needs NumPy.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -554,6 +555,9 @@ def main():
     options = parser.parse_args()
     options.volfs = os.path.abspath(options.volfs)
     print(f"seed {options.seed}", flush=True)
+    first = os.getpid()
+    # workers inherit it
+    signal.signal(signal.SIGTERM, lambda *_: setattr(options, "minutes", 0) if os.getpid() == first else os._exit(1))
     with tempfile.TemporaryDirectory(prefix="volfs-soak-", dir=options.folder) as folder:
         try:
             wrong = soak(options, folder)
