@@ -69,15 +69,20 @@ const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
 const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
 
 impl Volfs {
-    /// Finds `name` in a folder.
+    /// Finds `name` in a folder. The kernel asks for `.` of a file or folder of which it has the number alone, and then
+    /// for `..`: for a server of NFS.
     pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, blocking: Blocking) -> Result<Attributes, FsError> {
         let folder = self.resolve(parent, blocking)?;
         // `.volfs` exists even if the source does not answer
         if parent != Ino::ROOT || name != DOT_VOLFS {
             self.check(&folder, blocking)?;
         }
-        let child = self.child(&folder, name, blocking)?.ok_or(FsError::NotFound)?;
-        self.attributes(&child, blocking)
+        let found = match name.as_bytes() {
+            b"." => folder,
+            b".." => self.resolve(folder.parent(), blocking)?,
+            _ => self.child(&folder, name, blocking)?.ok_or(FsError::NotFound)?,
+        };
+        self.attributes(&found, blocking)
     }
 
     /// Returns the attributes of a file or folder, or of an open file.

@@ -126,7 +126,7 @@ impl Volfs {
     /// parent.
     fn entries(&self, folder: &Resolved, blocking: Blocking) -> Result<Vec<FolderEntry>, FsError> {
         let entry = |ino, name: &str, folder| FolderEntry { ino, name: name.into(), folder };
-        let mut entries = vec![entry(folder.ino(), ".", true), entry(parent(folder), "..", true)];
+        let mut entries = vec![entry(folder.ino(), ".", true), entry(folder.parent(), "..", true)];
         let mut add = |entry, _| {
             entries.push(entry);
             true
@@ -176,15 +176,6 @@ fn list_inside(
         let ino = Ino::new(node, tree.number(item));
         add(FolderEntry { ino, name: tree.name(item).into(), folder: tree.is_folder(item) }, next)
     });
-}
-
-/// Returns the inode number of the folder that contains `folder`.
-fn parent(folder: &Resolved) -> Ino {
-    match folder {
-        Resolved::Node(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
-        Resolved::Inside(node, _, tree, item) => Ino::new(node.id, tree.number(tree.parent(*item))),
-        _ => Ino::ROOT,
-    }
 }
 
 /// Bytes of all listings together. The last one is kept whatever its size.

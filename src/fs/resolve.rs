@@ -40,6 +40,17 @@ impl Resolved {
         matches!(self, Self::State(ino) if *ino != Ino::DOT_VOLFS)
     }
 
+    /// Returns the inode number of the folder that it is in.
+    pub(super) fn parent(&self) -> Ino {
+        match self {
+            Self::Node(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
+            Self::Inside(node, _, tree, item) => Ino::new(node.id, tree.number(tree.parent(*item))),
+            Self::Error(node, _) => Ino::new(node.id, 0),
+            Self::State(Ino::DOT_VOLFS) => Ino::ROOT,
+            Self::State(_) => Ino::DOT_VOLFS,
+        }
+    }
+
     /// Returns the dataset and layer of a file.
     pub(crate) fn layer(&self) -> Option<DatasetLayer> {
         let Self::Inside(_, open, tree, item) = self else { return None };

@@ -39,6 +39,9 @@ pub(super) struct Adapter {
     pub(super) fs: Arc<Volfs>,
     /// The process number of the read-ahead process, whose opens share the open files of clients.
     pub(super) readahead_pid: Option<u32>,
+    /// Tells the files of this mount from those that a mount before it had under the same numbers: a server of NFS
+    /// gives its clients handles with both.
+    pub(super) generation: Generation,
 }
 
 impl Adapter {
@@ -111,6 +114,8 @@ impl Filesystem for Adapter {
         }
         // names of one folder are looked up in parallel, so one that hangs does not block the others
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        // a file is found by its number alone, when the kernel has forgotten it and a client of NFS has not
+        let _ = config.add_capabilities(InitFlags::FUSE_EXPORT_SUPPORT);
         let direct_io = self.fs.options().direct_io;
         // the kernel requests the parts of a long read with O_DIRECT in parallel
         let parts = if direct_io { InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP } else { InitFlags::FUSE_ASYNC_DIO };
@@ -121,13 +126,14 @@ impl Filesystem for Adapter {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (parent, name) = (Ino(parent.0), name.to_owned());
         let other = self.fs.ino_for_user(parent, &name, request.uid());
+        let generation = self.generation;
         self.fs.answer(
             self.fs.bulkhead_of_name(parent, &name),
             move |fs, blocking| {
                 other.map_or_else(|| fs.lookup(parent, &name, blocking), |ino| fs.getattr(ino, None, blocking))
             },
             |found| match found {
-                Ok(a) => reply.entry(&a.ttl(), &file_attr(&a), Generation(0)),
+                Ok(a) => reply.entry(&a.ttl(), &file_attr(&a), generation),
                 // with inode number 0 the kernel caches that the name does not exist
                 Err(FsError::NotFound) => {
                     reply.entry(&TTL, &unknown(Ino(0), 0, false, Permissions::NONE), Generation(0))
@@ -204,7 +210,7 @@ impl Filesystem for Adapter {
     }
 
     fn readdirplus(&self, _: &Request, number: INodeNo, handle: Handle, offset: u64, reply: ReplyDirectoryPlus) {
-        self.list(number, handle, offset, Listing::Attributes(reply));
+        self.list(number, handle, offset, Listing::Attributes(reply, self.generation));
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: Handle, _: OpenFlags, reply: ReplyEmpty) {
@@ -270,7 +276,7 @@ fn unknown(ino: Ino, size: u64, folder: bool, permissions: Permissions) -> FileA
 /// A reply that takes the entries of a folder until it is full, without or with their attributes.
 enum Listing {
     Names(ReplyDirectory),
-    Attributes(ReplyDirectoryPlus),
+    Attributes(ReplyDirectoryPlus, Generation),
 }
 
 impl Listing {
@@ -283,7 +289,7 @@ impl Listing {
         let number = INodeNo(entry.ino.0);
         match self {
             Self::Names(reply) => !reply.add(number, position, kind(entry.folder), &entry.name),
-            Self::Attributes(reply) => {
+            Self::Attributes(reply, generation) => {
                 // the kernel trusts them no longer than it would have if it had asked when they were determined
                 let known =
                     fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
@@ -292,7 +298,7 @@ impl Listing {
                 // them when somebody wants them.
                 let none = || unknown(entry.ino, u64::MAX, entry.folder, fs.default_permissions(entry.folder));
                 let (attributes, ttl) = known.unwrap_or_else(|| (none(), Duration::ZERO));
-                !reply.add(number, position, &entry.name, &ttl, &attributes, Generation(0))
+                !reply.add(number, position, &entry.name, &ttl, &attributes, *generation)
             }
         }
     }
@@ -300,9 +306,9 @@ impl Listing {
     fn finish(self, listed: Result<(), FsError>) {
         match (self, listed) {
             (Self::Names(reply), Ok(())) => reply.ok(),
-            (Self::Attributes(reply), Ok(())) => reply.ok(),
+            (Self::Attributes(reply, _), Ok(())) => reply.ok(),
             (Self::Names(reply), Err(e)) => reply.error(errno(&e)),
-            (Self::Attributes(reply), Err(e)) => reply.error(errno(&e)),
+            (Self::Attributes(reply, _), Err(e)) => reply.error(errno(&e)),
         }
     }
 }

@@ -16,13 +16,14 @@ mod signals;
 mod watchdog;
 
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
-use fuser::{Config, INodeNo, MountOption, Session, SessionACL};
+use fuser::{Config, Generation, INodeNo, MountOption, Session, SessionACL};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount as mount2};
 use rustix::process::{getgid, getuid};
@@ -107,7 +108,12 @@ pub(crate) fn mount(
 ) -> Result<Mounted, MountError> {
     check_threads(config(options).n_threads.unwrap_or(1) + OTHER_THREADS)?;
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
-    let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
+    let adapter = Adapter {
+        fs: Arc::clone(&fs),
+        readahead_pid: process.as_ref().map(ReadaheadProcess::pid),
+        // 32 bits are handed on
+        generation: Generation(RandomState::new().hash_one(std::process::id()) & u64::from(u32::MAX)),
+    };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
     // before there is a mount that a failure would leave behind
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
