@@ -131,3 +131,27 @@ fn a_stopped_daemon_delays_its_readers_who_can_be_killed_and_goes_on() {
     assert!(read_directly(&other) == fixture("v3_int16.zgy").samples(0).unwrap());
     mount.unmount();
 }
+
+#[test]
+fn a_file_is_found_by_its_handle_when_the_kernel_has_forgotten_it_and_not_in_the_next_mount() {
+    let source = source_with(&["v3_int8.zgy", "v3_int16.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    if !nix::unistd::geteuid().is_root() || !Path::new("/proc/sys/vm/drop_caches").exists() {
+        return skip("only root can open files by handle");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mount/handles.py");
+    let run = |further: &[&Path]| {
+        let output = Command::new("python3").arg(&script).arg(mount.point()).args(further).output();
+        let Ok(output) = output else { return None };
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Some(text(&output.stdout))
+    };
+    let Some(handles) = run(&[]) else { return skip("there is no Python") };
+    let kept = source.path().join("handles.json");
+    fs::write(&kept, &handles).unwrap();
+    mount.unmount();
+    mount.mount_again(source.path());
+    let refused: usize = run(&[&kept]).unwrap().trim().parse().unwrap();
+    assert!(refused > 20, "{refused}");
+    mount.unmount();
+}
