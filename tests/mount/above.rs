@@ -11,7 +11,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Mount, fixture, in_mount_namespace, process_lives, read_at, read_directly, signal, skip, source_with, test_data, text, wait_until,
+    Mount, fixture, in_mount_namespace, process_lives, read_at, read_directly, signal, skip, source_with, test_data,
+    text, wait_until,
 };
 
 /// Runs a script in a mount namespace of its own, with the mount point as `$0`; returns whether it could be run there.

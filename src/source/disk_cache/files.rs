@@ -381,8 +381,13 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
-        let files =
-            Self { folder, own: OnceLock::new(), index: Index::new(), statistics: Mutex::default(), alone_since: Mutex::default() };
+        let files = Self {
+            folder,
+            own: OnceLock::new(),
+            index: Index::new(),
+            statistics: Mutex::default(),
+            alone_since: Mutex::default(),
+        };
         match files.own() {
             Ok(_) => {}
             Err(error @ (Errno::NOSPC | Errno::DQUOT)) => warn_seldom(&format!(
