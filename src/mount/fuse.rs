@@ -132,7 +132,7 @@ impl Filesystem for Adapter {
             move |fs, blocking| {
                 other.map_or_else(|| fs.lookup(parent, &name, blocking), |ino| fs.getattr(ino, None, blocking))
             },
-            |found| match found {
+            move |found| match found {
                 Ok(a) => reply.entry(&a.ttl(), &file_attr(&a), generation),
                 // with inode number 0 the kernel caches that the name does not exist
                 Err(FsError::NotFound) => {
