@@ -386,8 +386,10 @@ class Diary:
     def look(self):
         """Notes what the daemons hold."""
         for name, daemon in self.daemons.items():
-            if not os.path.exists(f"/proc/{daemon.pid}/fd"):
-                self.fail(f"the daemon of {name} has ended")
+            status = Path(f"/proc/{daemon.pid}/status")
+            if not status.exists() or "RssAnon" not in status.read_text():
+                ended = daemon.process.poll() if name == "serve" else ""
+                self.fail(f"the daemon of {name} has ended {ended}")
                 return
         disk = disk_usage(self.cache)
         self.sizes.append(({name: daemon.size() for name, daemon in self.daemons.items()}, disk))
@@ -538,7 +540,7 @@ def soak(options, folder):
             print("disk cache:", checked.returncode, checked.stdout.strip()[-300:], checked.stderr.strip()[-300:])
             for log in sorted(glob.glob(logs + "-*")):
                 lines = Path(log).read_text(errors="replace").splitlines()
-                print(f"{Path(log).name}: {len(lines)} lines of log")
+                print(f"{Path(log).name}: {len(lines)} lines of log", *lines[-3:], sep="\n  ")
                 for line in lines:
                     if "panic" in line:
                         diary.fail(line)
