@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs tests under a tool that sees what is undefined: AddressSanitizer, ThreadSanitizer, Miri, valgrind.
+#
+#     scripts/stress/sanitizers.sh address|thread|miri|valgrind [ARGUMENT...]
+#
+# The arguments are those of `cargo test`, such as `--lib FILTER` or `--test mount`; each mode has others by default.
+# What the tools need besides, and what is left out, stands at each mode.
+set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
+cd "$repo"
+mode=${1:-} here=scripts/stress
+[ $# = 0 ] || shift
+target=$(rustc -vV | sed -n 's/^host: //p')
+# builds for tools do not mix with others, and stable Rust has the tools if it is told to forget that it is stable
+export CARGO_TARGET_DIR=$(target_dir)/$mode RUSTC_BOOTSTRAP=1
+# where there are sources of the standard library, it is built for the tool as well
+sources=$(rustc --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock
+build_std=()
+[ ! -e "$sources" ] || build_std=(-Zbuild-std "--target=$target")
+# tests of the program take its path from here
+export VOLFS_STRESS_MODE=$mode
+
+# for C and C++, which dependencies compile
+c_flags() {
+    export "CFLAGS_${target//-/_}=$1" "CXXFLAGS_${target//-/_}=$1"
+}
+
+case $mode in
+    address)
+        # With leaks. Code in C is checked, too. Left out are tests that limit the memory of a process: the tool needs
+        # terabytes of addresses. libdeflate defines some constants twice, which is no error. A block that is larger
+        # than the tool's limit is refused, as by the system.
+        export RUSTFLAGS="-Zsanitizer=address ${RUSTFLAGS:-}"
+        c_flags "-fsanitize=address -fno-omit-frame-pointer"
+        export ASAN_OPTIONS=detect_odr_violation=0:allocator_may_return_null=1:handle_sigbus=0
+        export VOLFS_FUZZ_SEEDS=${VOLFS_FUZZ_SEEDS:-all}
+        [ $# -gt 0 ] || set -- --lib
+        exec cargo test "${build_std[@]:---target=$target}" "$@"
+        ;;
+    thread)
+        # What is not instrumented looks like races, so the standard library must be built, too, and needs its sources:
+        # `rustup component add rust-src`, or Debian's rustc-web and rust-web-src. Code in C has no threads here.
+        [ -e "$sources" ] || die "the sources of the standard library are missing: rustup component add rust-src"
+        export RUSTFLAGS="-Zsanitizer=thread ${RUSTFLAGS:-}"
+        export TSAN_OPTIONS="suppressions=$repo/$here/thread_sanitizer.txt ${TSAN_OPTIONS:-}"
+        [ $# -gt 0 ] || set -- --lib
+        exec cargo test "${build_std[@]}" "$@"
+        ;;
+    miri)
+        # Modules with `unsafe` that need no system call but clocks and anonymous maps. Left out is what Miri does not
+        # know: files, signals, processes, vector instructions.
+        cargo +nightly miri --version >/dev/null 2>&1 || die "Miri is missing: rustup +nightly component add miri rust-src"
+        export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-tree-borrows"
+        [ $# -gt 0 ] || set -- --lib --no-default-features array::output memory::lru memory::pool sync codec::zfp::block
+        exec cargo +nightly miri test "$@"
+        ;;
+    valgrind)
+        command -v valgrind >/dev/null || die "valgrind is missing: apt install valgrind"
+        cargo build
+        exec python3 "$here/valgrind.py" "$CARGO_TARGET_DIR/debug/volfs" "$@"
+        ;;
+    *) die "which tool? address, thread, miri or valgrind" ;;
+esac
