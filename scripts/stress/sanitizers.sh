@@ -11,14 +11,12 @@ cd "$repo"
 mode=${1:-} here=scripts/stress
 [ $# = 0 ] || shift
 target=$(rustc -vV | sed -n 's/^host: //p')
-# builds for tools do not mix with others, and stable Rust has the tools if it is told to forget that it is stable
-export CARGO_TARGET_DIR=$(target_dir)/$mode RUSTC_BOOTSTRAP=1
+# stable Rust has the tools if it is told to forget that it is stable
+export RUSTC_BOOTSTRAP=1
 # where there are sources of the standard library, it is built for the tool as well
 sources=$(rustc --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock
 build_std=()
 [ ! -e "$sources" ] || build_std=(-Zbuild-std "--target=$target")
-# tests of the program take its path from here
-export VOLFS_STRESS_MODE=$mode
 
 # for C and C++, which dependencies compile
 c_flags() {
@@ -56,8 +54,10 @@ case $mode in
         ;;
     valgrind)
         command -v valgrind >/dev/null || die "valgrind is missing: apt install valgrind"
-        cargo build
-        exec python3 "$here/valgrind.py" "$CARGO_TARGET_DIR/debug/volfs" "$@"
+        # assertions of the standard library, at a speed that can be waited for
+        unset RUSTC_BOOTSTRAP
+        cargo build --profile test
+        exec python3 "$here/valgrind.py" "$(target_dir)/debug/volfs" "$@"
         ;;
     *) die "which tool? address, thread, miri or valgrind" ;;
 esac
