@@ -28,7 +28,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT = 240  # seconds to mount, or to end
 MOST = 8 << 20  # bytes that are read of a file
-MEMCHECK = ["valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite", "--fair-sched=yes", "--num-callers=30"]
+LEAKS = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]
+MEMCHECK = ["valgrind", *LEAKS, "--fair-sched=yes", "--num-callers=30"]
 
 
 class Mount:
@@ -122,7 +123,8 @@ def main():
         with Mount(options.volfs, options.source, f"{folder}/right") as mount:
             files = files_of(mount.point, options.most)
         began = time.monotonic()
-        with Mount(options.volfs, options.source, f"{folder}/watched", [*MEMCHECK, f"--log-file={folder}/%p.log"]) as mount:
+        watched = [*MEMCHECK, f"--log-file={folder}/%p.log"]
+        with Mount(options.volfs, options.source, f"{folder}/watched", watched) as mount:
             readers = []
             for number in range(options.readers):
                 # a map of a file that is an error ends the reader
