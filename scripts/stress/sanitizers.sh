@@ -4,11 +4,12 @@
 #     scripts/stress/sanitizers.sh address|thread|miri|valgrind [ARGUMENT...]
 #
 # The arguments are those of `cargo test`, such as `--lib FILTER` or `--test mount`; each mode has others by default.
+# Those of valgrind are those of valgrind.py.
 # What the tools need besides, and what is left out, stands at each mode.
 set -euo pipefail
 . "$(dirname "$0")/../lib.sh"
 cd "$repo"
-mode=${1:-} here=scripts/stress
+mode=${1:-}
 [ $# = 0 ] || shift
 target=$(rustc -vV | sed -n 's/^host: //p')
 # stable Rust has the tools if it is told to forget that it is stable
@@ -36,11 +37,11 @@ case $mode in
         exec cargo test "${build_std[@]:---target=$target}" "$@"
         ;;
     thread)
-        # What is not instrumented looks like races, so the standard library must be built, too, and needs its sources:
-        # `rustup component add rust-src`, or Debian's rustc-web and rust-web-src. Code in C has no threads here.
+        # What is not instrumented looks like races, so the standard library must be built, too, and needs its sources.
+        # Code in C has no threads here. Tests fork while there are threads, which the tool would refuse.
         [ -e "$sources" ] || die "the sources of the standard library are missing: rustup component add rust-src"
         export RUSTFLAGS="-Zsanitizer=thread ${RUSTFLAGS:-}"
-        export TSAN_OPTIONS="suppressions=$repo/$here/thread_sanitizer.txt ${TSAN_OPTIONS:-}"
+        export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS:-}"
         [ $# -gt 0 ] || set -- --lib
         exec cargo test "${build_std[@]}" "$@"
         ;;
@@ -58,7 +59,7 @@ case $mode in
         # unknown to older versions, so that paths are resolved in the other way.
         unset RUSTC_BOOTSTRAP
         cargo build --profile test --features rustix/use-libc-auxv
-        exec python3 "$here/valgrind.py" "$(target_dir)/debug/volfs" "$@"
+        exec python3 scripts/stress/valgrind.py "$(target_dir)/debug/volfs" "$@"
         ;;
     *) die "which tool? address, thread, miri or valgrind" ;;
 esac
