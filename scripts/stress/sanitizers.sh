@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests under a tool that sees what is undefined: AddressSanitizer, ThreadSanitizer, Miri, valgrind.
+# Runs tests under a tool that sees what is undefined: AddressSanitizer, ThreadSanitizer, valgrind.
 #
-#     scripts/stress/sanitizers.sh address|thread|miri|valgrind [ARGUMENT...]
+#     scripts/stress/sanitizers.sh address|thread|valgrind [ARGUMENT...]
 #
 # The arguments are those of `cargo test`, such as `--lib FILTER` or `--test mount`; each mode has others by default.
 # Those of valgrind are those of valgrind.py.
@@ -45,14 +45,6 @@ case $mode in
         [ $# -gt 0 ] || set -- --lib
         exec cargo test "${build_std[@]}" "$@"
         ;;
-    miri)
-        # Modules with `unsafe` that need no system call but clocks and anonymous maps. Left out is what Miri does not
-        # know: files, signals, processes, vector instructions.
-        cargo +nightly miri --version >/dev/null 2>&1 || die "Miri is missing: rustup +nightly component add miri rust-src"
-        export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-tree-borrows"
-        [ $# -gt 0 ] || set -- --lib --no-default-features array::output memory::lru memory::pool sync codec::zfp::block
-        exec cargo +nightly miri test "$@"
-        ;;
     valgrind)
         command -v valgrind >/dev/null || die "valgrind is missing: apt install valgrind"
         # The kernel's own list of parameters names a page that valgrind takes away: the C library's is right. openat2 is
@@ -61,5 +53,5 @@ case $mode in
         cargo build --profile test --features rustix/use-libc-auxv
         exec python3 scripts/stress/valgrind.py "$(target_dir)/debug/volfs" "$@"
         ;;
-    *) die "which tool? address, thread, miri or valgrind" ;;
+    *) die "which tool? address, thread or valgrind" ;;
 esac
