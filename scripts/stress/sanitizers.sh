@@ -26,9 +26,10 @@ c_flags() {
 
 case $mode in
     address)
-        # With leaks. Code in C is checked, too. Left out are tests that limit the memory of a process: the tool needs
-        # terabytes of addresses. libdeflate defines some constants twice, which is no error. A block that is larger
-        # than the tool's limit is refused, as by the system.
+        # With leaks; those of the tests of memory::pool, which forget bricks, are none. Code in C is checked, too. Left
+        # out are tests that limit the memory of a process: the tool needs terabytes of addresses. libdeflate defines
+        # some constants twice, which is no error. A block that is larger than the tool's limit is refused, as by the
+        # system.
         export RUSTFLAGS="-Zsanitizer=address ${RUSTFLAGS:-}"
         c_flags "-fsanitize=address -fno-omit-frame-pointer"
         export ASAN_OPTIONS=detect_odr_violation=0:allocator_may_return_null=1:handle_sigbus=0
