@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills a process that fills a disk cache two hundred times, tears the files of one as two thousand power cuts would, and
+# Kills a process that fills a disk cache two hundred times, tears the files of one as five hundred power cuts would, and
 # lets processes share one. The arguments are the seconds that they share it, and the seed of the random choices.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -44,7 +44,7 @@ fn after_a_power_cut_it_has_right_bytes_or_none_and_is_filled_again() {
     let mut noise = Noise::seeded(stress::seed());
     let bytes: Vec<Vec<u8>> = (0..12).map(|n| content(n, 0, 1 + noise.below(200_000))).collect();
     let (mut lost, mut kept, mut marks) = (0, 0, 0);
-    for round in 0..if stress::is_long() { 2000 } else { 40 } {
+    for round in 0..if stress::is_long() { 500 } else { 40 } {
         let (_folder, dir) = place();
         let cache = open(&dir);
         bytes.iter().zip(0..).for_each(|(bytes, n): (_, u64)| put(&cache, &n.to_string(), 0, bytes));
