@@ -1,4 +1,5 @@
-//! The interpreter's lock: given back while the engine works, and not asked for again once the interpreter ends.
+//! The interpreter's lock: given back while the engine works, and not asked for again once the interpreter ends; and work
+//! that ends when the user interrupts it.
 //!
 //! Before Python 3.14, the C library unwinds a thread that asks an ending interpreter for its lock, and a process ends with
 //! an error where such an unwinding comes upon frames of Rust. So these threads sleep until the process is gone, as they
@@ -24,7 +25,7 @@ static RETURNING: AtomicUsize = AtomicUsize::new(0);
 /// How many forks led to this process.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How often it is looked whether the user has interrupted work, and how often more before its thread is left alone.
+/// The interval between looks for signals, and the intervals after which the thread of interrupted work is left alone.
 const MEANWHILE: Duration = Duration::from_millis(100);
 const LEFT_ALONE: u32 = 8;
 
@@ -71,24 +72,24 @@ pub fn check_signals() -> Option<PyResult<()>> {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The way to the thread that works for another one, and the fork before which it was started.
-struct ToCompanion(Sender<Job>, usize);
+struct ToWorker(Sender<Job>, usize);
 
 thread_local! {
-    static COMPANION: Cell<Option<ToCompanion>> = const { Cell::new(None) };
+    static WORKER: Cell<Option<ToWorker>> = const { Cell::new(None) };
 }
 
-/// Has the companion of this thread do a job, and starts it if there is none, or none in this process. It ends with
+/// Has the worker thread of this thread do a job, and starts it if there is none, or none in this process. It ends with
 /// this thread.
-fn hand_over(job: Job) -> io::Result<ToCompanion> {
-    let (forks, companion) = (FORKS.load(Ordering::Relaxed), COMPANION.take());
-    let job = match companion {
-        Some(companion) if companion.1 == forks => match companion.0.send(job) {
-            Ok(()) => return Ok(companion),
+fn hand_over(job: Job) -> io::Result<ToWorker> {
+    let (forks, worker) = (FORKS.load(Ordering::Relaxed), WORKER.take());
+    let job = match worker {
+        Some(worker) if worker.1 == forks => match worker.0.send(job) {
+            Ok(()) => return Ok(worker),
             Err(unsent) => unsent.0,
         },
         // the parent's thread is not here: what it held stays locked
-        companion => {
-            mem::forget(companion);
+        worker => {
+            mem::forget(worker);
             job
         }
     };
@@ -97,8 +98,8 @@ fn hand_over(job: Job) -> io::Result<ToCompanion> {
         job();
         jobs.into_iter().for_each(|job| job());
     };
-    thread::Builder::new().name("volfs-companion".into()).spawn(work)?;
-    Ok(ToCompanion(sender, forks))
+    thread::Builder::new().name("volfs-python".into()).spawn(work)?;
+    Ok(ToWorker(sender, forks))
 }
 
 /// Does work that may wait for a server, on a thread of its own. `work` is told by its argument when the user has
@@ -110,7 +111,7 @@ pub fn interruptible<T: Send + 'static>(
     let (done, finished) = mpsc::channel();
     let is_ended = Arc::new(AtomicBool::new(false));
     let of_work = Arc::clone(&is_ended);
-    let to_companion = hand_over(Box::new(move || drop(done.send(work(&of_work)))))?;
+    let to_worker = hand_over(Box::new(move || drop(done.send(work(&of_work)))))?;
     let (interrupted, found) = detach(py, move || {
         let (mut interrupted, mut waits) = (None, 0);
         loop {
@@ -129,7 +130,7 @@ pub fn interruptible<T: Send + 'static>(
         }
     });
     if found.is_some() {
-        COMPANION.set(Some(to_companion));
+        WORKER.set(Some(to_worker));
     }
     match (interrupted, found) {
         (Some(error), _) => Err(error),

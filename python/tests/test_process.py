@@ -188,7 +188,7 @@ while True:
 
 @pytest.mark.parametrize("what", ["array[20:40]", "engine(path)"], ids=["read", "open"])
 def test_what_waits_for_a_server_that_hangs_ends_at_ctrl_c(what: str) -> None:
-    # the server is the daemon of a mount, whose netCDF file is a dataset of its own
+    # the server is the daemon of a mount, whose netCDF file is a dataset of its own; the kernel keeps nothing of it
     code = f"""
 import os, signal, sys, time
 import numpy as np, volfs
@@ -197,7 +197,7 @@ from volfs._source import Source
 signal.signal(signal.SIGINT, signal.default_int_handler)
 expected = volfs.open({str(NORTH)!r}).layer.level(0)[20:40]
 engine = _volfs.Dataset
-with volfs.mount({str(NORTH)!r}) as m:
+with volfs.mount({str(NORTH)!r}, direct_io=True) as m:
     path = str(next(m.path.glob("*/*/lod0.nc")))
     daemon, dataset = m.status["pid"], engine(path)
     array = volfs.Array(dataset, Source(path), dataset._layers()[0][0], 0)

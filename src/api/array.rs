@@ -295,7 +295,7 @@ impl Array {
         let Some(opened) = self.dataset.opened.get().filter(|opened| !opened.is_to_be_looked_at()) else {
             return Ok(false);
         };
-        // whoever reads it gets an error with what it says
+        // the read that follows tells the error
         let is_there =
             Engine::get().reader.read_cached(self.request(opened, selections.clone()), memory).unwrap_or(false);
         if is_there {
@@ -434,10 +434,12 @@ impl Opened {
 
     /// Looks from time to time whether the source is still what was opened: samples in the cache do not tell.
     fn look(&self, name: &dyn fmt::Display, array: &Arc<dyn format::Array>) -> Result<(), ReadError> {
-        if !self.is_to_be_looked_at() {
+        let mut looked = self.looked.lock();
+        if looked.elapsed() < LOOK_AGAIN {
             return Ok(());
         }
-        *self.looked.lock() = Instant::now();
+        *looked = Instant::now();
+        drop(looked);
         match array.source().check_unchanged() {
             Ok(()) if !self.dataset.is_changed() => Ok(()),
             Err(SourceError::Io { message, kind, .. }) => Err(ReadError::Io { array: name.to_string(), message, kind }),

@@ -71,6 +71,20 @@ pub(super) enum Parts {
 }
 
 impl Access {
+    /// Access without a scan: bricks are loaded whole and kept.
+    pub(super) fn new(resources: &Arc<Resources>, array: Arc<dyn Array>, bulkhead: Bulkhead) -> Self {
+        Self {
+            resources: Arc::clone(resources),
+            array,
+            bulkhead,
+            scan: None,
+            counters: None,
+            drops_whole_bricks: false,
+            keeps_when_decoded_again: false,
+            parts: Parts::None,
+        }
+    }
+
     pub(super) fn info(&self) -> &ArrayInfo {
         self.array.info()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::brick::{Access, Parts, stored_length};
+use super::brick::{Access, stored_length};
 use super::plain::missing_object;
 use super::read::Reader;
 use crate::format::{Array, FormatError};
@@ -37,17 +37,7 @@ impl Reader {
             Brick::Constant(_) => {}
             Brick::Plain(plain) => self.read_all(&**array, plain)?,
             Brick::Coded(_) => {
-                let (resources, array, bulkhead) = (Arc::clone(self.resources()), Arc::clone(array), Bulkhead::new(0));
-                let access = Access {
-                    resources,
-                    array,
-                    bulkhead,
-                    scan: None,
-                    counters: None,
-                    drops_whole_bricks: false,
-                    keeps_when_decoded_again: false,
-                    parts: Parts::None,
-                };
+                let access = Access::new(self.resources(), Arc::clone(array), Bulkhead::new(0));
                 drop(access.load(&brick)?);
             }
         }

@@ -158,16 +158,7 @@ impl Reader {
     /// Reads samples to `out` if all of them are in memory, and returns whether they are. Never waits.
     pub(crate) fn read_cached(&self, request: ReadRequest, out: &mut [u8]) -> Result<bool, ReadError> {
         let ReadRequest { array, selections, bulkhead, counters, .. } = request;
-        let access = Access {
-            resources: Arc::clone(&self.resources),
-            array,
-            bulkhead,
-            scan: None,
-            counters,
-            drops_whole_bricks: false,
-            keeps_when_decoded_again: false,
-            parts: Parts::None,
-        };
+        let access = Access { counters, ..Access::new(&self.resources, array, bulkhead) };
         let copied = copy_at_once(&access, &selections, &mut Rows::new(out))?;
         Ok(copied.pending.is_empty() && !copied.is_unchecked)
     }

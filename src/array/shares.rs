@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::brick::{Access, Parts, Purpose};
+use super::brick::{Access, Purpose};
 use super::cache::ScanQuota;
 use super::early_eviction::BrickKey;
 use super::planes::SegmentPlan;
@@ -184,19 +184,10 @@ impl CacheShares {
                 scan.update(|state| (state.share, state.retention) = (plane_share, retention));
                 scan.planes.trim(plane_share);
                 if let Some(array) = entry.array.upgrade().filter(|_| replans) {
-                    let (resources, layer, bulkhead) = (Arc::clone(resources), entry.layer, entry.bulkhead);
+                    let layer = entry.layer;
                     // first those who give up what the entering one gets
                     let at = if enters(&scan) { handovers.len() } else { 0 };
-                    let access = Access {
-                        resources,
-                        array,
-                        bulkhead,
-                        scan: Some(scan),
-                        counters: None,
-                        drops_whole_bricks: false,
-                        keeps_when_decoded_again: false,
-                        parts: Parts::None,
-                    };
+                    let access = Access { scan: Some(scan), ..Access::new(resources, array, entry.bulkhead) };
                     handovers.insert(at, Handover { access, layer, removes_bricks });
                 }
             }

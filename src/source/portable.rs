@@ -470,11 +470,8 @@ impl PortableFolder {
 
     /// Returns whether the folder is still the one that was opened.
     fn is_in_place(&self) -> bool {
-        if !self.is_shared {
-            return self.is_same(&self.path, Some(self.version));
-        }
-        let now = self.root.locate(&self.path).ok().flatten();
-        now.is_some_and(|now| now.version().of_shared_folder() == self.version)
+        let now = self.root.locate(&self.path).ok().flatten().map(|now| now.version());
+        now.is_some_and(|now| self.version == if self.is_shared { now.of_shared_folder() } else { now })
     }
 
     /// Returns whether a file or folder has the version that it had before, or is still missing.

@@ -90,11 +90,11 @@ impl LocalFolder {
 
     /// Returns whether the folder is still the one that was opened.
     fn is_in_place(&self) -> bool {
-        if !self.is_shared {
-            return is_same(&self.path, Some(self.version));
+        match self.path.metadata().map(|now| ObjectVersion::from_metadata(&now)) {
+            Ok(now) => self.version == if self.is_shared { now.of_shared_folder() } else { now },
+            // a failure of the system is no change
+            Err(e) => !is_absent(&e),
         }
-        let now = self.path.metadata().map(|now| ObjectVersion::from_metadata(&now).of_shared_folder());
-        now.is_ok_and(|now| now == self.version)
     }
 
     /// Returns whether a file below a folder that is shared is in the same folder as others that were opened there.
