@@ -1,5 +1,6 @@
 //! One brick for one reader: from the cache, from the planes that the reader's scan keeps, or loaded now.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ const MAX_SPAN: u64 = 8 << 20;
 
 /// Planes of a brick are kept in place of all of it if it has this many times as many.
 const FEW_PLANES: u64 = 8;
+/// Tables through which a brick is found, at most: the index of a shard, and that of a part of it.
+const TABLE_DEPTHS: usize = 2;
 
 /// Why a brick is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -410,14 +413,15 @@ impl Access {
         }
     }
 
-    /// Has the source begin to fetch the tables that tell where some bricks are stored, all at once: else each would be
-    /// asked for when the one before has come.
-    pub(super) fn fetch_tables(&self, bricks: impl Iterator<Item = Dims>) {
-        let mut tables: Vec<_> = bricks.filter_map(|at| self.array.table_range(&at)).collect();
-        tables.dedup();
-        // one that has no room is asked for when it is needed
-        if tables.len() > 1 {
-            self.request(&tables, false);
+    /// Has the source begin to fetch the tables that tell where some bricks are stored, all of a depth at once: else
+    /// each would be asked for when the one before has come.
+    pub(super) fn fetch_tables(&self, bricks: impl Iterator<Item = Dims> + Clone) {
+        for depth in 0..TABLE_DEPTHS {
+            let tables: HashSet<_> = bricks.clone().filter_map(|at| self.array.table_range(&at, depth)).collect();
+            // one that has no room is asked for when it is needed
+            if tables.len() > 1 {
+                self.request(&Vec::from_iter(tables), false);
+            }
         }
     }
 

@@ -122,8 +122,8 @@ impl Array for Reoriented {
         self.array.stored_range(&self.inner(at))
     }
 
-    fn table_range(&self, at: &Dims) -> Option<(ObjectName, Range<u64>)> {
-        self.array.table_range(&self.inner(at))
+    fn table_range(&self, at: &Dims, depth: usize) -> Option<(ObjectName, Range<u64>)> {
+        self.array.table_range(&self.inner(at), depth)
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -315,10 +315,11 @@ pub(crate) trait Array: Send + Sync {
         })
     }
 
-    /// Returns the bytes of the table that tells where the brick at `at` is stored, perhaps the
-    /// [last](crate::source::last_bytes) of an object; `None` if it is known, or large. For sources that take long to
-    /// answer: the tables of several bricks are requested together. Never waits.
-    fn table_range(&self, _at: &Dims) -> Option<(ObjectName, Range<u64>)> {
+    /// Returns the bytes of a table that is read to find the brick at `at`, perhaps the
+    /// [last](crate::source::last_bytes) of an object: the first table (depth 0), or one whose place the table before
+    /// tells. `None` if it is known, or large. For sources that take long to answer: the tables of several bricks are
+    /// requested together. May wait for the tables before.
+    fn table_range(&self, _at: &Dims, _depth: usize) -> Option<(ObjectName, Range<u64>)> {
         None
     }
 

@@ -31,7 +31,7 @@ impl Brick {
 }
 
 /// The name of an object of a source. Cloning is cheap, since each brick of a read has one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectName(Option<Arc<str>>);
 
 impl Deref for ObjectName {

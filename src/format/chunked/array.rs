@@ -292,8 +292,8 @@ impl Array for ChunkedArray {
         Ok(self.place(at, &object, number, Blocking::Yes)?.map(|place| (object, place)))
     }
 
-    fn table_range(&self, at: &Dims) -> Option<(ObjectName, Range<u64>)> {
-        let level = self.chain.shards.first()?;
+    fn table_range(&self, at: &Dims, depth: usize) -> Option<(ObjectName, Range<u64>)> {
+        let level = self.chain.shards.first().filter(|_| depth == 0)?;
         let (object, number) = self.object(at);
         let is_known = self.cache.get::<Option<u64>>((self.id, number, 0)).is_some();
         let bytes = level.index_bytes().filter(|bytes| !is_known && *bytes <= MAX_REQUESTED_INDEX)?;
@@ -334,7 +334,7 @@ mod tests {
     fn the_index_of_a_shard_is_named_until_it_is_known() {
         let index = [0, 1, u64::MAX, u64::MAX].map(u64::to_le_bytes).concat();
         let table = |array: &Arc<dyn Array>, at: u64| {
-            let found = array.table_range(&[at].into());
+            let found = array.table_range(&[at].into(), 0);
             found.map(|(object, range)| (object.to_string(), range))
         };
         let array = sharded(2, "end", &[b"x", &index[..]].concat());

@@ -30,6 +30,8 @@ const EXPANSION: u64 = 1040;
 const PAGE: u64 = 16 << 10;
 /// A part of a chunk is decoded by itself if the chunk has this many times as many samples.
 const MUCH_LESS: usize = 2;
+/// The most bytes of an index that is requested with others.
+const MAX_REQUESTED_INDEX: u64 = 256 << 10;
 /// The most bytes of the index of a minishard.
 const MAX_MINISHARD: u64 = 64 << 20;
 
@@ -186,44 +188,21 @@ impl PrecomputedArray {
         address: Address,
         blocking: Blocking,
     ) -> Result<Option<Found>, FormatError> {
-        let name = format!("{}{}", self.prefix, sharding.name(address.shard));
-        let object = format!("{name}.shard");
-        let shard = self.cached((self.id, address.shard, 0), blocking, || {
-            let shard = match self.folder.len(&object)? {
-                Some(length) => Shard::Bytes(length),
-                None if self.folder.len(&format!("{name}.index"))?.is_some() => Shard::InTwo,
-                None => Shard::Absent,
-            };
-            Ok((shard, size_of::<Shard>()))
-        })?;
-        let length = match *shard {
-            Shard::Absent => return Ok(None),
-            Shard::InTwo => {
-                return Err(FormatError::Unsupported(format!("{name}.index: shards in two files are not supported")));
-            }
-            Shard::Bytes(length) => length,
-        };
-        let damaged = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
-        let begin = sharding.index_bytes().filter(|begin| *begin <= length);
-        let begin = begin.ok_or_else(|| damaged(format!("it has {length} bytes, fewer than its index")))?;
-        let place = self.minishard_place(&object, &address, begin, blocking)?;
-        if place.is_empty() && place.start <= place.end {
+        let object = self.shard_name(sharding, &address);
+        let Some((place, data)) = self.minishard_place(sharding, &object, &address, blocking)? else {
             return Ok(None);
-        }
-        if place.end > length - begin || place.start > place.end {
-            let Range { start, end } = place;
-            return Err(damaged(format!("the index of minishard {} is at bytes {start} to {end}", address.minishard)));
-        }
-        let key = (self.minishards_id, address.shard, address.minishard);
-        let minishard = self.cached(key, blocking, || {
-            let damaged = || damaged(format!("the index of minishard {} is damaged", address.minishard));
+        };
+        let minishard = self.cached((self.minishards_id, address.shard, address.minishard), blocking, || {
+            let damaged = || {
+                FormatError::DamagedObject(format!("{object}: the index of minishard {} is damaged", address.minishard))
+            };
             let most = self.info.grid.total().saturating_mul(24).min(MAX_MINISHARD);
             let stored = place.end - place.start;
             let gzip = self.gzip.as_ref().filter(|_| sharding.index_is_gzip);
             if stored > gzip.map_or(most, |gzip| gzip.longest(most)) {
                 return Err(damaged());
             }
-            let stored = read_bytes(&*self.folder, &object, begin + place.start, stored)?;
+            let stored = read_bytes(&*self.folder, &object, place.start, stored)?;
             let mut index = stored.ok_or(SourceError::Changed)?;
             self.folder.check_unchanged()?;
             if let Some(gzip) = gzip {
@@ -234,35 +213,67 @@ impl PrecomputedArray {
             Ok((minishard, bytes))
         })?;
         let Some((start, bytes)) = minishard.find(address.chunk) else { return Ok(None) };
-        let end = start.checked_add(bytes).filter(|end| *end <= length - begin);
+        let end = start.checked_add(bytes).filter(|end| *end <= data.end - data.start);
         let end = end.ok_or_else(|| {
             let number = address.chunk;
             FormatError::Damaged(format!("{object}: chunk {number} of {bytes} bytes at {start} is beyond its end"))
         })?;
         let gzip = if sharding.data_is_gzip { Gzip::Always } else { Gzip::Never };
-        Ok(Some(Found { object: object.into(), bytes: begin + start..begin + end, gzip }))
+        Ok(Some(Found { object: object.into(), bytes: data.start + start..data.start + end, gzip }))
     }
 
-    /// Returns where the index of a minishard is, from the end of the shard's index on, whose length is `index`.
+    fn shard_name(&self, sharding: &Sharding, address: &Address) -> String {
+        format!("{}{}.shard", self.prefix, sharding.name(address.shard))
+    }
+
+    /// Returns where the index of a minishard is in its shard, and what of the shard lies behind the index of the shard;
+    /// `None` if it has no chunks.
+    #[expect(clippy::type_complexity)]
     fn minishard_place(
         &self,
+        sharding: &Sharding,
         object: &str,
         address: &Address,
-        index: u64,
         blocking: Blocking,
-    ) -> Result<Range<u64>, FormatError> {
-        let at = address.minishard * PLACE;
-        let page = self.cached((self.id, address.shard, 1 + at / PAGE), blocking, || {
-            let begin = at / PAGE * PAGE;
-            let page = read_bytes(&*self.folder, object, begin, PAGE.min(index - begin))?;
+    ) -> Result<Option<(Range<u64>, Range<u64>)>, FormatError> {
+        let shard = self.cached((self.id, address.shard, 0), blocking, || {
+            let shard = match self.folder.len(object)? {
+                Some(length) => Shard::Bytes(length),
+                None if self.folder.len(&in_two(object))?.is_some() => Shard::InTwo,
+                None => Shard::Absent,
+            };
+            Ok((shard, size_of::<Shard>()))
+        })?;
+        let length = match *shard {
+            Shard::Absent => return Ok(None),
+            Shard::InTwo => {
+                let name = in_two(object);
+                return Err(FormatError::Unsupported(format!("{name}: shards in two files are not supported")));
+            }
+            Shard::Bytes(length) => length,
+        };
+        let damaged = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
+        let begin = sharding.index_bytes().filter(|begin| *begin <= length);
+        let begin = begin.ok_or_else(|| damaged(format!("it has {length} bytes, fewer than its index")))?;
+        let page = page_of(address, begin);
+        let page = self.cached((self.id, address.shard, 1 + page.start / PAGE), blocking, || {
+            let page = read_bytes(&*self.folder, object, page.start, page.end - page.start)?;
             let page = page.ok_or(SourceError::Changed)?;
             self.folder.check_unchanged()?;
             let bytes = page.capacity();
             Ok((page, bytes))
         })?;
-        let entry = page.get((at % PAGE) as usize..).and_then(|rest| rest.first_chunk::<{ PLACE as usize }>());
+        let entry = page.get((address.minishard * PLACE % PAGE) as usize..);
+        let entry = entry.and_then(|rest| rest.first_chunk::<{ PLACE as usize }>());
         let (numbers, _) = entry.ok_or("the index of a shard is cut off")?.as_chunks::<8>();
-        Ok(u64::from_le_bytes(numbers[0])..u64::from_le_bytes(numbers[1]))
+        let [start, end] = [numbers[0], numbers[1]].map(u64::from_le_bytes);
+        if start == end {
+            return Ok(None);
+        }
+        if end > length - begin || start > end {
+            return Err(damaged(format!("the index of minishard {} is at bytes {start} to {end}", address.minishard)));
+        }
+        Ok(Some((begin + start..begin + end, begin..length)))
     }
 
     /// Returns the most bytes that a chunk takes before it is made a member of gzip, of which there are `stored`.
@@ -321,6 +332,17 @@ impl PrecomputedArray {
         let most = usize::try_from(self.most_unpacked(chunk, stored.len() as u64)).unwrap_or(usize::MAX);
         encoding.decode(&codec.decode_unsized(stored, most)?, chunk, wanted, out)
     }
+}
+
+/// Returns the name of the index of a shard whose data would be in another object.
+fn in_two(object: &str) -> String {
+    format!("{}.index", object.trim_end_matches(".shard"))
+}
+
+/// Returns the page of a shard's index, which has `index` bytes, that says where a minishard is.
+fn page_of(address: &Address, index: u64) -> Range<u64> {
+    let begin = address.minishard * PLACE / PAGE * PAGE;
+    begin..index.min(begin + PAGE)
 }
 
 /// Returns x, y, z in the order of the array's axes; the first channel.
@@ -437,6 +459,25 @@ impl Array for PrecomputedArray {
             }
         }
         Ok(self.find(at, Blocking::Yes)?.map(|found| (found.object, found.bytes)))
+    }
+
+    fn table_range(&self, at: &Dims, depth: usize) -> Option<(ObjectName, Range<u64>)> {
+        let sharding = self.scale.sharding.as_ref()?;
+        let address = sharding.address([0, 1, 2].map(|a| at[at.len() - 1 - a]));
+        let object = self.shard_name(sharding, &address);
+        let range = if depth == 0 {
+            let page = page_of(&address, sharding.index_bytes()?);
+            let is_known = self.cache.get::<Vec<u8>>((self.id, address.shard, 1 + page.start / PAGE)).is_some();
+            (!is_known).then_some(page)
+        } else {
+            let is_known =
+                self.cache.get::<Minishard>((self.minishards_id, address.shard, address.minishard)).is_some();
+            if is_known || depth > 1 {
+                return None;
+            }
+            self.minishard_place(sharding, &object, &address, Blocking::Yes).ok().flatten().map(|(place, _)| place)
+        };
+        Some((object.into(), range.filter(|range| range.end - range.start <= MAX_REQUESTED_INDEX)?))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -147,6 +147,23 @@ fn chunks_of_shards() {
 }
 
 #[test]
+fn the_indexes_of_a_shard_are_named_until_they_are_known() {
+    let shard = shard(b"12345678abcd", &[0, 1, 0, 0, 8, 4], None);
+    let array = array(files(&sharded("raw", "raw"), &[("s/0.shard", &shard)]));
+    let tables = || {
+        let range = |depth| array.table_range(&[0, 0, 1].into(), depth);
+        [0, 1, 2].map(|depth| range(depth).map(|(object, range)| (object.to_string(), range)))
+    };
+    let (first, second) = (Some(("s/0.shard".to_owned(), 0..32)), Some(("s/0.shard".to_owned(), 44..92)));
+    // the second says where it is when the first is known
+    assert_eq!(tables(), [first, second.clone(), None]);
+    assert_eq!(tables(), [None, second, None]);
+    assert!(array.brick(&[0, 0, 0].into(), Blocking::Yes).is_ok());
+    assert_eq!(tables(), [const { None }; 3]);
+    assert_eq!(self::array(files(&info(json!({})), &[])).table_range(&[0, 0, 1].into(), 0), None);
+}
+
+#[test]
 fn shards_that_lie() {
     let good = [0, 1, 0, 0, 8, 4];
     let fails = |description: &Value, name: &str, shard: &[u8], count: usize, why: &str| {

@@ -57,10 +57,10 @@ export async function showDataset(main, listed = entriesHere(), attempts = 3) {
       return showDataset(main, null, attempts - 1);
     }
   }
-  // the first dates and numbers in words take long: after the first picture
+  // the first date in words takes long: after the first picture
   const about = element("section", { className: "metadata" });
   main.append(about);
-  requestIdleCallback(() => about.append(...metadata(dataset)));
+  (current?.rested ?? Promise.resolve()).then(() => requestIdleCallback(() => about.append(...metadata(dataset))));
   addEventListener("popstate", () => {
     select.value = String(named());
     showAgain(named(), location.hash.slice(1));
@@ -101,6 +101,7 @@ class LayerPage {
     this.profile = new Profile(layer, this.stage.store);
     this.section = new Section(this.view, this.stage.store);
     this.wait = new Wait(() => this.showStatus());
+    this.rested = new Promise((done) => { this.hasRested = done; });
     this.build();
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
@@ -316,6 +317,7 @@ class LayerPage {
   rest() {
     if (this.hasEnded) return;
     const { view, stage, layer } = this;
+    this.hasRested();
     if (stage.isComplete && layer.kind !== "channels" && layer.kind !== "rgb" && layer.kind !== "labels") {
       const { values, missing } = collect([...stage.seen()], layer);
       this.histogram.update({ values, missing, range: view.range ?? [0, 1], map: view.map });

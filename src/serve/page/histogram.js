@@ -13,16 +13,16 @@ const CLIPPED = 0.01;
 export function collect(arrays, layer) {
   const total = arrays.reduce((sum, samples) => sum + samples.length, 0);
   const step = Math.max(1, Math.floor(total / MOST));
-  const values = [];
-  let missing = 0;
+  const values = new Float64Array(Math.ceil(total / step) + arrays.length);
+  let [count, missing] = [0, 0];
   for (const samples of arrays) {
     for (let i = 0; i < samples.length; i += step) {
       const stored = Number(samples[i]);
-      if (Number.isFinite(stored) && stored !== layer.missing) values.push(layer.toValue(stored));
+      if (Number.isFinite(stored) && stored !== layer.missing) values[count++] = layer.toValue(stored);
       else missing++;
     }
   }
-  return { values: Float64Array.from(values).sort(), missing };
+  return { values: values.subarray(0, count).sort(), missing };
 }
 
 /** A range in which nearly all values lie; around zero if there are values on both sides of it. */

@@ -6,17 +6,17 @@ import { clamp, context2d } from "./dom.js";
 import { placement } from "./layer.js";
 
 /** Samples of a tile along each side. */
-const TILE = 256;
-/** Painted tiles that are kept, of 256 KiB each, unless more are shown. */
-const PAINTED = 32;
+const TILE = 512;
+/** Painted tiles that are kept, of 1 MiB each, unless more are shown. */
+const PAINTED = 10;
 /** Slices that are fetched ahead of one who goes through them. */
 const AHEAD = 12;
 /** Screen pixels for a sample, below which the next level is shown. */
 const FINE_ENOUGH = 0.75;
 /** Tiles that a plane may show: so many that their samples can be kept. */
-const MOST_TILES = 120;
+const MOST_TILES = 36;
 /** A tile that cannot be read is read in no more parts than this. */
-const MOST_PARTS = 64;
+const MOST_PARTS = 256;
 
 /** The slices of a layer along one plane: `row`, `column` and `across` are axes of this layer. */
 export class Slices {
@@ -160,7 +160,7 @@ export class Slices {
     const tiles = [];
     if (this.across === null) return tiles;
     const seen = new Set();
-    for (let step = 1; step <= AHEAD && tiles.length < 32; step++) {
+    for (let step = 1; step <= AHEAD && tiles.length < AHEAD; step++) {
       const next = [...at];
       next[this.across] += step * direction;
       if (next[this.across] < 0 || next[this.across] >= this.layer.shape[this.across]) break;
