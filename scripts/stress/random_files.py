@@ -124,7 +124,7 @@ def one_of_hdf5(random, file, name, h5py, hdf5plugin):
         filters = [
             {}, {"compression": "gzip", "compression_opts": random.below(10)}, {"compression": "lzf"},
             {"compression": "szip", "compression_opts": (random.of("nn", "ec"), random.of(8, 16, 32))},
-            {"scaleoffset": 0 if kind != "f" else random.below(5)},
+            {"scaleoffset": random.below(5) if kind == "f" else random.of(0, 8 * values.itemsize, random.between(1, 8 * values.itemsize))},
             hdf5plugin.Blosc(cname=random.of("blosclz", "lz4", "lz4hc", "zlib", "zstd"), clevel=random.below(10), shuffle=random.below(3)),
             hdf5plugin.Bitshuffle(nelems=random.of(0, 8, 64, 4096), cname=random.of("none", "lz4", "zstd")),
             hdf5plugin.LZ4(nbytes=random.of(0, 64, 1000, 100_000)), hdf5plugin.Zstd(clevel=random.between(1, 9)),

@@ -53,13 +53,15 @@ pub(super) fn new_scaleoffset(configuration: &Configuration) -> Result<Box<dyn C
     };
     let numbers = match (kind, class) {
         (0, 1) => Numbers::Decimal(factor.cast_signed()),
+        // with all their bits they are left as they are
+        (2, 0) if *factor == size.saturating_mul(8) => Numbers::Unpacked,
         (2, 0) => Numbers::Integers,
         (1, _) => return Err(format!("the filter {SCALE_OFFSET} with exponents is not supported")),
         _ => return Err(wrong()),
     };
     let size = *size as usize;
     let is_known = match numbers {
-        Numbers::Integers => matches!(size, 1 | 2 | 4 | 8),
+        Numbers::Integers | Numbers::Unpacked => matches!(size, 1 | 2 | 4 | 8),
         Numbers::Decimal(_) => matches!(size, 4 | 8),
     };
     if !is_known || *sign > 1 {
@@ -158,6 +160,8 @@ impl Codec for NBit {
 /// What the stored numbers are.
 enum Numbers {
     Integers,
+    /// The samples themselves, without a header.
+    Unpacked,
     /// Floats times ten to this power.
     Decimal(i32),
 }
@@ -180,6 +184,10 @@ impl ScaleOffset {
     fn fill(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
         exactly(SCALE_OFFSET, out.len(), Ok(self.decoded))?;
         let damaged = || format!("its {SCALE_OFFSET} data are damaged or cut off");
+        if matches!(self.numbers, Numbers::Unpacked) {
+            out.copy_from_slice(stored.get(..out.len()).ok_or_else(damaged)?);
+            return Ok(());
+        }
         let (bits, rest) = stored.split_first_chunk().ok_or_else(damaged)?;
         let bits = u32::from_le_bytes(*bits);
         let (width, rest) = rest.split_first().ok_or_else(damaged)?;
@@ -205,7 +213,7 @@ impl ScaleOffset {
             let difference = packed.take(bits).ok_or_else(damaged)?;
             let value = match (self.fill, &self.numbers) {
                 (Some(fill), _) if difference == last && bits > 0 => fill,
-                (_, Numbers::Integers) => least.wrapping_add(difference),
+                (_, Numbers::Integers | Numbers::Unpacked) => least.wrapping_add(difference),
                 (_, Numbers::Decimal(power)) if self.size == 4 => {
                     let whole = difference as u32;
                     let value = whole.cast_signed() as f32 / 10f64.powi(*power) as f32;
@@ -264,6 +272,15 @@ mod tests {
         let wide = with(new_nbit, &[8, 0, 1, 1, 16, 0, 80, 0]);
         assert_eq!(wide.decode_unsized(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 2], 16).unwrap()[..2], [2, 1]);
         assert!(new_nbit(json!({"parameters": [8, 0, 2, 1, 2, 0, 15, 3]}).as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn integers_of_all_bits_are_stored_as_they_are() {
+        let codec = with(new_scaleoffset, &[2, 16, 2, 0, 2, 1, 1, 1, 0]);
+        let mut out = [0; 4];
+        assert_eq!(codec.decode(&[8, 0, 0, 7], &mut out), Ok(()));
+        assert_eq!(out, [8, 0, 0, 7]);
+        assert!(codec.decode(&[8, 0, 0], &mut out).is_err());
     }
 
     #[test]
