@@ -90,7 +90,8 @@ def hdf5(random, path):
     with h5py.File(path, "w", libver=versions, **options) as file:
         for number in range(random.between(1, 4)):
             name = f"{random.of('a', 'g/b', 'g/h/c', 'x y', 'é', 'p%q', 'g/.h')}{number}"
-            if one_of_hdf5(random, file, name, h5py, hdf5plugin):
+            is_written = integers_of_some_bits(random, file, name, h5py) if random.chance(0.15) else one_of_hdf5(random, file, name, h5py, hdf5plugin)
+            if is_written:
                 names.append(name)
     found = {}
     with h5py.File(path) as file:
@@ -100,6 +101,36 @@ def hdf5(random, path):
             except OSError as error:
                 found[name] = error
     return found
+
+
+def integers_of_some_bits(random, file, name, h5py):
+    """Writes integers that have fewer bits than their bytes, perhaps not the lowest; and chunks that leave out filters."""
+    dtype = np.dtype(random.of("<", ">") + random.of(*INTEGERS))
+    shape, most = random.shape(1, 3), 8 * dtype.itemsize
+    kind = h5py.h5t.py_create(dtype).copy()
+    bits = random.between(1, most)
+    kind.set_precision(bits)
+    kind.set_offset(random.between(0, most - bits))
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    chunks = tuple(map(min, random.chunks(shape), shape))
+    plan.set_chunk(chunks)
+    filters = {"nbit": lambda: plan.set_filter(h5py.h5z.FILTER_NBIT, 0, ()), "shuffle": plan.set_shuffle,
+               "deflate": lambda: plan.set_deflate(5), "fletcher32": plan.set_fletcher32}
+    for chosen in [one for one in filters if random.chance(0.4)]:
+        filters[chosen]()
+    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    try:
+        made = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), plan, lcpl=links)
+    except ValueError:
+        return False
+    low = random.source.integers(0, 1 << min(bits - (dtype.kind == "i"), 62), shape)
+    values = (low - random.of(0, 1) * (dtype.kind == "i") * low.max()).astype(dtype)
+    write(random, h5py.Dataset(made), values)
+    if random.chance(0.3):
+        # all filters left out
+        made.write_direct_chunk((0,) * len(shape), random.values(dtype, chunks).tobytes(), (1 << plan.get_nfilters()) - 1)
+    return True
 
 
 def one_of_hdf5(random, file, name, h5py, hdf5plugin):
