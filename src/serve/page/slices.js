@@ -8,13 +8,13 @@ import { placement } from "./layer.js";
 /** Samples of a tile along each side. */
 const TILE = 512;
 /** Painted tiles that are kept, of 1 MiB each, unless more are shown. */
-const PAINTED = 10;
+const PAINTED = 4;
 /** Slices that are fetched ahead of one who goes through them. */
 const AHEAD = 12;
 /** Screen pixels for a sample, below which the next level is shown. */
 const FINE_ENOUGH = 0.75;
 /** Tiles that a plane may show: so many that their samples can be kept. */
-const MOST_TILES = 36;
+const MOST_TILES = 32;
 /** A tile that cannot be read is read in no more parts than this. */
 const MOST_PARTS = 256;
 
