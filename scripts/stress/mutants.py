@@ -119,6 +119,9 @@ def candidates(source, parser):
         elif in_function and kind in ("binary_expression", "compound_assignment_expr") and node.start_point[0] == node.end_point[0]:
             left, operator, right = (node.child_by_field_name(field) for field in ("left", "operator", "right"))
             for other in OTHER_OPERATORS.get(text(operator), []):
+                # of two flags of different bits it is the same
+                if other == "^" and left.type == right.type == "scoped_identifier":
+                    continue
                 changed = f"{text(left)} {other} {text(right)}"
                 whole = text(node)
                 braces = lambda words: words.replace("{", "{{").replace("}", "}}")

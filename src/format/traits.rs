@@ -296,7 +296,7 @@ pub(crate) trait Array: Send + Sync {
     /// Returns the samples along each axis that come out of decoding the brick at `at`, padding and margins included;
     /// `None` if no brick of the array has to be decoded. Along each axis all bricks but the last have the same extent.
     fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
-        Some(self.info().brick_shape)
+        None
     }
 
     /// Returns how the brick at `at` is stored, if the dataset's tables alone tell; `None` if they do not, or if they

@@ -50,6 +50,11 @@ impl Mount {
         let name = self.name.as_bytes();
         Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
     }
+
+    fn shows(&self, source: &Path) -> bool {
+        // the name of a mount is text
+        self.source() == Path::new(&*source.to_string_lossy())
+    }
 }
 
 pub(crate) fn read_mounts() -> io::Result<Vec<Mount>> {
@@ -121,8 +126,7 @@ pub(crate) fn volfs_at(mountpoint: &Path) -> Option<Mount> {
 
 /// Returns whether the visible mount at `mountpoint` is a volfs mount of this source.
 pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
-    // the name of a mount is text
-    volfs_at(mountpoint).is_some_and(|mount| mount.source() == Path::new(&*source.to_string_lossy()))
+    volfs_at(mountpoint).is_some_and(|mount| mount.shows(source))
 }
 
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
@@ -236,6 +240,14 @@ mod tests {
         assert_eq!(mount.options, "ro,user_id=0");
         assert_eq!(mounts.iter().map(Mount::owner).collect::<Vec<_>>(), [None, Some(0), None, None]);
         assert_eq!(mounts.iter().map(Mount::is_volfs).collect::<Vec<_>>(), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_mount_is_of_the_source_in_its_name() {
+        let mount = Mount { name: "volfs:/data/\u{fffd}".into(), ..Mount::for_tests("/mnt") };
+        let sources: [&[u8]; 3] = [b"/data/\xff", b"/data", b"/data/\xff/a"];
+        assert_eq!(sources.map(|source| mount.shows(Path::new(OsStr::from_bytes(source)))), [true, false, false]);
+        assert!(!is_mount_of(Path::new("proc"), Path::new("/proc")), "a mount of another kind");
     }
 
     #[test]

@@ -251,6 +251,26 @@ mod tests {
         worker.join().unwrap();
     }
 
+    /// The path of a request may lead to something else by the time that it is carried out.
+    #[test]
+    fn only_the_file_that_was_meant_is_read_ahead() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let seen = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::INO).unwrap();
+        let (device, number) = ((seen.stx_dev_major, seen.stx_dev_minor), Ino(seen.stx_ino));
+        let (ahead, theirs) = readahead();
+        let mut worker = Worker::new(theirs);
+        let mut reads = |device, file_number: Ino| {
+            ahead.cancel(Ino(1));
+            let path = file.path().into();
+            worker.advise_kernel(&ReadaheadRequest { device, file: file_number, path, bytes: 0..1 << 20 }).unwrap();
+            // before it reads, it looks for a message that cancels it
+            worker.receive(RecvFlags::DONTWAIT).unwrap().is_none()
+        };
+        assert!(reads(device, number));
+        assert!(!reads((device.0 + 1, device.1), number) && !reads((device.0, device.1 + 1), number));
+        assert!(!reads(device, Ino(number.0 + 1)));
+    }
+
     #[test]
     fn cancelled_requests_are_dropped() {
         let (ahead, theirs) = readahead();

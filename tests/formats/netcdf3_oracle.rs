@@ -11,7 +11,7 @@ use crate::format::{Dataset, Layer};
 use crate::source::Blocking;
 use crate::test_support::memory_folder::open_file;
 use crate::test_support::{crc, naive, test_data};
-use crate::volume::Dims;
+use crate::volume::{Brick, Dims};
 
 fn file(name: &str) -> Vec<u8> {
     fs::read(test_data("netcdf3").join(name)).unwrap()
@@ -39,6 +39,15 @@ fn every_variable_reads_as_netcdf4_says() {
         let samples = naive::read_all(array).unwrap_or_else(|e| panic!("{expected}: {e}"));
         assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
         assert!(shown.read(&format!("{name}/{variable}/lod0.raw")) == samples, "{expected}");
+        let grid = &array.info().grid;
+        for at in (0..grid.total()).map(|number| grid.count().index_of(number)) {
+            let decoded = match array.brick(&at, Blocking::Yes).unwrap() {
+                Brick::Coded(coded) => Some(coded.layout.held.shape),
+                Brick::Plain(_) => None,
+                Brick::Constant(_) => continue,
+            };
+            assert_eq!(array.decoded_shape(&at), decoded, "brick {at:?} of {expected}");
+        }
     }
 }
 

@@ -30,6 +30,13 @@ pub(super) fn record_brick(piece: &Dims, records: u64, record_size: u64) -> Dims
     brick
 }
 
+impl VariableArray {
+    /// Returns whether bricks of this shape are in the file as they are in memory: bytes with nothing between the rows.
+    fn is_plain(&self, held: &Dims) -> bool {
+        self.info.dtype.size() == 1 && (held[0] == 1 || held[1..].iter().product::<u64>() == self.row)
+    }
+}
+
 impl Array for VariableArray {
     fn info(&self) -> &ArrayInfo {
         &self.info
@@ -61,7 +68,7 @@ impl Array for VariableArray {
         }
         let layout = Layout { held: region, first: 0, strides: region.shape.strides(size) };
         let object = WHOLE.into();
-        Ok(if size == 1 && length == decoded {
+        Ok(if self.is_plain(&region.shape) {
             Brick::Plain(Plain { object, offset, layout })
         } else {
             let (length, decoded) = (StoredLength::Bytes(length), decoded as usize);
@@ -78,6 +85,10 @@ impl Array for VariableArray {
         }
         swap(out, self.info.dtype.size());
         Ok(())
+    }
+
+    fn decoded_shape(&self, at: &Dims) -> Option<Dims> {
+        (!self.is_plain(&self.info.brick_shape)).then(|| self.info.grid.region(at).shape)
     }
 
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {

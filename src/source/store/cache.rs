@@ -308,7 +308,37 @@ impl CachedObjects {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Fixture;
     use super::*;
+
+    #[test]
+    fn a_folder_is_listed_for_the_first_who_asks_and_again_when_that_is_old() {
+        let store = Fixture::new(&[("d/a", b"1"), ("d/b", b"12"), ("d/c", b"123")]);
+        let changed = Arc::default();
+        let versions = FolderVersions::new(&Arc::new(store.client("s3://bucket")), &changed);
+        assert!(versions.get("d/a", false).is_none(), "an answer of the store asks for no listing");
+        let start = Instant::now();
+        let sizes = ["d/a", "d/b", "d/c", "d/d"].map(|key| versions.get(key, true).map(|listed| listed.size));
+        assert_eq!(sizes, [Some(1), Some(2), Some(3), None]);
+        assert!(start.elapsed() < LISTING_TIMEOUT, "who waits for a listing goes on when it arrives");
+        let folder = Arc::clone(versions.folders.lock().get("d").unwrap());
+        let is_listed_again = |took| {
+            let before = Some((Instant::now().checked_sub(FRESH).unwrap(), took));
+            folder.state.lock().listed = before;
+            versions.get("d/a", true);
+            let mut state = folder.state.lock();
+            while state.is_being_listed {
+                folder.arrived.wait_for(&mut state, LISTING_TIMEOUT);
+            }
+            state.listed != before
+        };
+        assert!(!is_listed_again(FRESH), "it took too long for that");
+        store.put("d/d", b"new", None);
+        assert!(is_listed_again(Duration::ZERO) && !changed.load(Relaxed));
+        assert_eq!(versions.get("d/d", true).map(|listed| listed.size), Some(3));
+        store.put("d/b", b"21", None);
+        assert!(is_listed_again(Duration::ZERO) && changed.load(Relaxed));
+    }
 
     #[test]
     fn an_object_without_an_etag_has_a_version_when_it_is_old() {

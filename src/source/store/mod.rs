@@ -229,19 +229,19 @@ mod tests {
     }
 
     /// A store, and the tree of `mem://`-like URLs over it.
-    struct Fixture {
+    pub(super) struct Fixture {
         objects: Arc<InMemory>,
         lists: bool,
     }
 
     impl Fixture {
-        fn new(objects: &[(&str, &[u8])]) -> Self {
+        pub(super) fn new(objects: &[(&str, &[u8])]) -> Self {
             let this = Self { objects: Arc::default(), lists: true };
             objects.iter().for_each(|(key, bytes)| this.put(key, bytes, None));
             this
         }
 
-        fn put(&self, key: &str, bytes: &[u8], tag: Option<&str>) {
+        pub(super) fn put(&self, key: &str, bytes: &[u8], tag: Option<&str>) {
             let tags = tag.map(|tag| (Attribute::Metadata("vdsChunkMetadata".into()), tag.to_owned()));
             let options = PutOptions { attributes: Attributes::from_iter(tags), ..PutOptions::default() };
             let key = Key::from(key);
@@ -249,10 +249,13 @@ mod tests {
             wait_for(put).unwrap().unwrap();
         }
 
+        pub(super) fn client(&self, base: &str) -> Client {
+            Client::new(backend(&self.objects, self.lists), base.to_owned(), Arc::default()).unwrap()
+        }
+
         fn tree(&self, url: &str) -> Arc<StoreTree> {
             let url = StoreUrl::parse(Path::new(url)).unwrap();
-            let backend = backend(&self.objects, self.lists);
-            let client = Client::new(backend, url.base.clone(), Arc::default()).unwrap();
+            let client = self.client(&url.base);
             StoreTree::with_client(url, vec!["LayerStatus", "info"], client, None)
         }
     }

@@ -70,6 +70,7 @@ fn the_format_of_the_document_has_every_view() {
         (&"brk".into(), &"raw".into(), &12.into())
     );
     assert_eq!(about["shape"], serde_json::json!([5, 9, 6]));
+    assert_eq!(about["access"][0]["decoded_bytes"], 0, "plain bricks are not decoded: {about}");
     assert_eq!(fs.read("damaged.brk/error.txt"), b"damaged.brk: the file is shorter than its bricks\n");
 }
 
