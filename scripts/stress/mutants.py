@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """How many wrong lines would the tests notice? Changes the source in many small ways, and runs the tests for each.
 
-    scripts/stress/mutants.py WORK [--seed N] [--count N] [--only FOLDER[,FOLDER]] [--more FOLDER[,FOLDER]] [--minutes N] [--report]
+    scripts/stress/mutants.py WORK [--seed N] [--count N] [--only FOLDER[,FOLDER]] [--more FOLDER[,FOLDER]] [--minutes N]
+                              [--suites NAME[,NAME]] [--report]
 
 A mutant is one change: another operator, a function that returns at once, a call that is left out. Which ones are tried
 is a random sample of all of them. All mutants of a sample are compiled into one program, which does what the variable
 VOLFS_MUTANT says, so that a mutant costs the tests that reach it and no build. Which tests reach it is found first, by
 running each test alone. What is found is kept in WORK: the same command goes on where it was stopped, and --report
-prints what is known. Lines of the folders of --more are three times as likely. Mutants that change nothing that a
+prints what is known. Lines of the folders of --more are three times as likely. --suites lib builds and runs the
+library's tests alone, a quarter of the work: what survives them may be noticed by the others. Mutants that change nothing that a
 test could see are in mutants_accepted.txt, each with the reason: they are not tried again, and not counted. Mutants run
 in a namespace where only WORK and what is temporary can be written to.
 
@@ -246,7 +248,7 @@ def spans(message):
         yield from spans(child)
 
 
-def build(tree, mutants):
+def build(tree, mutants, suites):
     """Builds the tests, without the mutants that do not compile. Returns the mutants left, and the tests' programs."""
     dropped = overlapping(mutants)
     left = [mutant for mutant in mutants if mutant["number"] not in dropped]
@@ -271,7 +273,8 @@ def build(tree, mutants):
             sys.exit("the source with the mutants does not compile, and no mutant is at fault")
         left = [mutant for mutant in left if mutant["number"] not in wrong]
         print(f"{len(wrong)} mutants do not compile, {len(left)} are left", flush=True)
-    status, messages = cargo(tree, ["test", "--no-run", "--lib", "--bins", "--test", "api", "--test", "cli", "--test", "mount"])
+    chosen = [option for suite in suites for option in (["--lib"] if suite == "lib" else ["--test", suite])]
+    status, messages = cargo(tree, ["test", "--no-run", *chosen])
     if status != 0:
         sys.exit("the tests do not compile")
     programs = {}
@@ -279,7 +282,7 @@ def build(tree, mutants):
         if message.get("executable") and message.get("profile", {}).get("test"):
             name = "lib" if "lib" in message["target"]["kind"] else message["target"]["name"]
             programs[name] = message["executable"]
-    return left, {name: programs[name] for name in SUITES}
+    return left, {name: programs[name] for name in suites}
 
 
 def run(program, arguments, tree, seconds, **variables):
@@ -421,6 +424,7 @@ def main():
     parser.add_argument("--only", type=lambda names: names.split(","))
     parser.add_argument("--more", type=lambda names: names.split(","), default=[])
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--suites", type=lambda names: names.split(","), default=SUITES)
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     work, tree = arguments.work, arguments.work / "tree"
@@ -438,7 +442,7 @@ def main():
         for name in files.split("\0")[:-1]:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
-        mutants, programs = build(tree, sample(tree, arguments.only, arguments.more, arguments.count, arguments.seed))
+        mutants, programs = build(tree, sample(tree, arguments.only, arguments.more, arguments.count, arguments.seed), arguments.suites)
         built.write_text(json.dumps({"mutants": mutants, "programs": programs}))
     if "VOLFS_MUTANTS_ISOLATED" not in os.environ:
         isolate(arguments)
