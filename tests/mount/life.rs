@@ -54,6 +54,14 @@ fn a_relative_source_becomes_absolute() {
 }
 
 #[test]
+fn a_mount_whose_line_cannot_be_printed_is_undone() {
+    let Some(point) = Point::new() else { return };
+    let source = source_with(&["v3_int8.zgy"]);
+    let line = point.refuses("exec > /dev/full", &[source.path().as_ref()]);
+    assert!(line.contains("No space left"), "{line}");
+}
+
+#[test]
 fn a_foreground_mount_ends_with_sigint_and_sigterm() {
     for ending in [Signal::SIGINT, Signal::SIGTERM] {
         let source = source_with(&["v3_int8.zgy"]);
