@@ -121,7 +121,7 @@ export class Plane {
     const [width, height] = this.size;
     const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
-    const state = { missing: [], quick: [], ahead: [], isComplete: true, isStale: false, lod: 0 };
+    const state = { missing: [], quick: [], ahead: [], isComplete: true, isStale: false, lod: 0, bytes: 0 };
     if (width < 10 || height < 10) return state;
     const context = context2d(canvas);
     const bounds = this.bounds();
@@ -155,6 +155,7 @@ export class Plane {
       state.isComplete &&= drawn.isComplete;
       state.isStale ||= drawn.isStale;
       state.lod = Math.max(state.lod, drawn.lod);
+      state.bytes += drawn.bytes;
       if (drawn.missing.length > 0) {
         state.missing.push(...drawn.missing);
         state.quick.push(...slices.quick(drawn.lod, own.at, own.bounds));

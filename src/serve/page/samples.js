@@ -10,8 +10,8 @@ const SHOWN = {
   complex64: (bytes) => magnitudes(new Float32Array(bytes)),
   complex128: (bytes) => magnitudes(new Float64Array(bytes)),
 };
-/** Bytes of samples that are kept. */
-const KEPT_BYTES = 96 << 20;
+/** Bytes of samples that are kept, unless more are shown. */
+const KEPT_BYTES = 64 << 20;
 /** Requests in flight: one fewer than browsers open to one server, so that it can be asked whether it is there. */
 const IN_FLIGHT = 5;
 /** Milliseconds after which a server that did not answer is asked again. */
@@ -38,6 +38,7 @@ export class SampleStore {
   constructor({ arrived, changed, lost, versionNow = async () => null }) {
     Object.assign(this, { arrived, changed, lost, versionNow });
     this.kept = new Map();
+    this.room = KEPT_BYTES;
     this.bytes = 0;
     this.flying = new Map();
     this.wanted = [];
@@ -54,6 +55,11 @@ export class SampleStore {
       this.kept.set(key, samples);
     }
     return samples;
+  }
+
+  /** Keeps at least so many bytes, those of what is shown. */
+  reserve(bytes) {
+    this.room = Math.max(KEPT_BYTES, bytes);
   }
 
   /** Replaces what is wanted: {key, url, dtype}, the most urgent first. What else is in flight is given up. */
@@ -130,7 +136,7 @@ export class SampleStore {
     this.kept.set(key, entry);
     this.bytes += entry.byteLength;
     for (const [other, old] of this.kept) {
-      if (this.bytes <= KEPT_BYTES) break;
+      if (this.bytes <= this.room) break;
       this.kept.delete(other);
       this.bytes -= old.byteLength;
       // the memory is free at once, and not when the collector comes

@@ -109,7 +109,7 @@ export class Slices {
 
   /**
    * Draws what is there: `draw(picture, rows, columns)` gets ranges of the finest level, and `damaged(reason, ...)` what
-   * cannot be read. Returns {lod, missing: what is to be fetched, isComplete, isStale}.
+   * cannot be read. Returns {lod, missing: what is to be fetched, isComplete, isStale, bytes: the most that it takes}.
    */
   draw({ at, bounds, pixels, style, draw, damaged }) {
     const lod = this.level(pixels);
@@ -136,7 +136,8 @@ export class Slices {
     }
     for (const tile of sharp) this.drawTile(tile, style, draw, damaged);
     this.dropPainted();
-    return { lod, missing, isComplete: missing.length === 0, isStale };
+    const samples = sharp.reduce((sum, { box }) => sum + box.reduce((count, [from, to]) => count * (to - from), 1), 0);
+    return { lod, missing, isComplete: missing.length === 0, isStale, bytes: 8 * samples };
   }
 
   dropPainted() {

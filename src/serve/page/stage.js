@@ -101,6 +101,7 @@ export class Stage {
     const order = [this.active, ...this.planes.keys()].filter((n, at, all) => all.indexOf(n) === at);
     const shown = order.map((n) => this.planes[n]).filter((plane) => !plane.element.hidden);
     const states = shown.map((plane) => plane.draw());
+    this.store.reserve(states.reduce((bytes, state) => bytes + state.bytes, 0));
     const isHurried = performance.now() - (this.movedAt ?? 0) < HURRY;
     const quick = isHurried ? states.flatMap((state) => state.quick) : [];
     const missing = states.flatMap((state) => state.missing);
