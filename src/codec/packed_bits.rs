@@ -184,10 +184,14 @@ impl ScaleOffset {
     fn fill(&self, stored: &[u8], out: &mut [u8]) -> Result<(), String> {
         exactly(SCALE_OFFSET, out.len(), Ok(self.decoded))?;
         let damaged = || format!("its {SCALE_OFFSET} data are damaged or cut off");
-        if matches!(self.numbers, Numbers::Unpacked) {
-            out.copy_from_slice(stored.get(..out.len()).ok_or_else(damaged)?);
-            return Ok(());
-        }
+        let power = match self.numbers {
+            Numbers::Unpacked => {
+                out.copy_from_slice(stored.get(..out.len()).ok_or_else(damaged)?);
+                return Ok(());
+            }
+            Numbers::Integers => None,
+            Numbers::Decimal(power) => Some(power),
+        };
         let (bits, rest) = stored.split_first_chunk().ok_or_else(damaged)?;
         let bits = u32::from_le_bytes(*bits);
         let (width, rest) = rest.split_first().ok_or_else(damaged)?;
@@ -211,16 +215,16 @@ impl ScaleOffset {
         let mut packed = Bits { bytes: packed, at: 0 };
         for sample in out.chunks_exact_mut(self.size) {
             let difference = packed.take(bits).ok_or_else(damaged)?;
-            let value = match (self.fill, &self.numbers) {
+            let value = match (self.fill, power) {
                 (Some(fill), _) if difference == last && bits > 0 => fill,
-                (_, Numbers::Integers | Numbers::Unpacked) => least.wrapping_add(difference),
-                (_, Numbers::Decimal(power)) if self.size == 4 => {
+                (_, None) => least.wrapping_add(difference),
+                (_, Some(power)) if self.size == 4 => {
                     let whole = difference as u32;
-                    let value = whole.cast_signed() as f32 / 10f64.powi(*power) as f32;
+                    let value = whole.cast_signed() as f32 / 10f64.powi(power) as f32;
                     (value + f32::from_bits(least as u32)).to_bits().into()
                 }
-                (_, Numbers::Decimal(power)) => {
-                    (difference.cast_signed() as f64 / 10f64.powi(*power) + f64::from_bits(least)).to_bits()
+                (_, Some(power)) => {
+                    (difference.cast_signed() as f64 / 10f64.powi(power) + f64::from_bits(least)).to_bits()
                 }
             };
             store(value.into(), sample, self.big_endian);

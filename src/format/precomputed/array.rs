@@ -63,6 +63,13 @@ enum Shard {
     InTwo,
 }
 
+/// Where a shard has the index of a minishard, and its chunks.
+struct MinishardPlace {
+    index: Range<u64>,
+    /// What lies behind the index of the shard.
+    data: Range<u64>,
+}
+
 /// Where a chunk is stored.
 struct Found {
     object: ObjectName,
@@ -189,20 +196,19 @@ impl PrecomputedArray {
         blocking: Blocking,
     ) -> Result<Option<Found>, FormatError> {
         let object = self.shard_name(sharding, &address);
-        let Some((place, data)) = self.minishard_place(sharding, &object, &address, blocking)? else {
-            return Ok(None);
-        };
+        let place = self.minishard_place(sharding, &object, &address, blocking)?;
+        let Some(MinishardPlace { index, data }) = place else { return Ok(None) };
         let minishard = self.cached((self.minishards_id, address.shard, address.minishard), blocking, || {
             let damaged = || {
                 FormatError::DamagedObject(format!("{object}: the index of minishard {} is damaged", address.minishard))
             };
             let most = self.info.grid.total().saturating_mul(24).min(MAX_MINISHARD);
-            let stored = place.end - place.start;
+            let stored = index.end - index.start;
             let gzip = self.gzip.as_ref().filter(|_| sharding.index_is_gzip);
             if stored > gzip.map_or(most, |gzip| gzip.longest(most)) {
                 return Err(damaged());
             }
-            let stored = read_bytes(&*self.folder, &object, place.start, stored)?;
+            let stored = read_bytes(&*self.folder, &object, index.start, stored)?;
             let mut index = stored.ok_or(SourceError::Changed)?;
             self.folder.check_unchanged()?;
             if let Some(gzip) = gzip {
@@ -226,16 +232,14 @@ impl PrecomputedArray {
         format!("{}{}.shard", self.prefix, sharding.name(address.shard))
     }
 
-    /// Returns where the index of a minishard is in its shard, and what of the shard lies behind the index of the shard;
-    /// `None` if it has no chunks.
-    #[expect(clippy::type_complexity)]
+    /// Returns where the index of a minishard is; `None` if it has no chunks.
     fn minishard_place(
         &self,
         sharding: &Sharding,
         object: &str,
         address: &Address,
         blocking: Blocking,
-    ) -> Result<Option<(Range<u64>, Range<u64>)>, FormatError> {
+    ) -> Result<Option<MinishardPlace>, FormatError> {
         let shard = self.cached((self.id, address.shard, 0), blocking, || {
             let shard = match self.folder.len(object)? {
                 Some(length) => Shard::Bytes(length),
@@ -273,7 +277,7 @@ impl PrecomputedArray {
         if end > length - begin || start > end {
             return Err(damaged(format!("the index of minishard {} is at bytes {start} to {end}", address.minishard)));
         }
-        Ok(Some((begin + start..begin + end, begin..length)))
+        Ok(Some(MinishardPlace { index: begin + start..begin + end, data: begin..length }))
     }
 
     /// Returns the most bytes that a chunk takes before it is made a member of gzip, of which there are `stored`.
@@ -464,20 +468,19 @@ impl Array for PrecomputedArray {
     fn table_range(&self, at: &Dims, depth: usize) -> Option<(ObjectName, Range<u64>)> {
         let sharding = self.scale.sharding.as_ref()?;
         let address = sharding.address([0, 1, 2].map(|a| at[at.len() - 1 - a]));
-        let object = self.shard_name(sharding, &address);
-        let range = if depth == 0 {
-            let page = page_of(&address, sharding.index_bytes()?);
-            let is_known = self.cache.get::<Vec<u8>>((self.id, address.shard, 1 + page.start / PAGE)).is_some();
-            (!is_known).then_some(page)
-        } else {
-            let is_known =
-                self.cache.get::<Minishard>((self.minishards_id, address.shard, address.minishard)).is_some();
-            if is_known || depth > 1 {
-                return None;
+        let (shard, object) = (address.shard, || self.shard_name(sharding, &address));
+        let range = match depth {
+            0 => Some(page_of(&address, sharding.index_bytes()?))
+                .filter(|page| self.cache.get::<Vec<u8>>((self.id, shard, 1 + page.start / PAGE)).is_none()),
+            1 if self.cache.get::<Minishard>((self.minishards_id, shard, address.minishard)).is_none() => {
+                // who reads the brick gets the error
+                let place = self.minishard_place(sharding, &object(), &address, Blocking::Yes).ok().flatten();
+                place.map(|place| place.index)
             }
-            self.minishard_place(sharding, &object, &address, Blocking::Yes).ok().flatten().map(|(place, _)| place)
+            _ => None,
         };
-        Some((object.into(), range.filter(|range| range.end - range.start <= MAX_REQUESTED_INDEX)?))
+        let range = range.filter(|range| range.end - range.start <= MAX_REQUESTED_INDEX)?;
+        Some((object().into(), range))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

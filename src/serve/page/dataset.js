@@ -101,7 +101,7 @@ class LayerPage {
     this.profile = new Profile(layer, this.stage.store);
     this.section = new Section(this.view, this.stage.store);
     this.wait = new Wait(() => this.showStatus());
-    this.rested = new Promise((done) => { this.hasRested = done; });
+    this.rested = new Promise((settle) => { this.settle = settle; });
     this.build();
     window.volfsStage = this.stage;
     if (wanted.overlay) this.setOverlay(wanted.overlay.name, wanted.overlay.opacity);
@@ -175,6 +175,7 @@ class LayerPage {
     if (this.stage) this.stage.store.isStopped = true;
     this.stage?.store.want([]);
     this.hasEnded = true;
+    this.settle?.();
   }
 
   exaggeration() {
@@ -317,7 +318,7 @@ class LayerPage {
   rest() {
     if (this.hasEnded) return;
     const { view, stage, layer } = this;
-    this.hasRested();
+    this.settle();
     if (stage.isComplete && layer.kind !== "channels" && layer.kind !== "rgb" && layer.kind !== "labels") {
       const { values, missing } = collect([...stage.seen()], layer);
       this.histogram.update({ values, missing, range: view.range ?? [0, 1], map: view.map });

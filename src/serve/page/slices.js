@@ -13,7 +13,7 @@ const PAINTED = 4;
 const AHEAD = 12;
 /** Screen pixels for a sample, below which the next level is shown. */
 const FINE_ENOUGH = 0.75;
-/** Tiles that a plane may show: so many that their samples can be kept. */
+/** Tiles that a plane may show: the samples of all of them are kept. */
 const MOST_TILES = 32;
 /** A tile that cannot be read is read in no more parts than this. */
 const MOST_PARTS = 256;
