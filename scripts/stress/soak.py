@@ -271,7 +271,7 @@ class Beside(Worker):
         if done.returncode:
             self.done["mount failed"] += 1
             # right where the store does not answer, in one line
-            if done.returncode != 1 or not done.stderr.startswith(b"volfs: cannot use s3:") or done.stderr.count(b"\n") != 1:
+            if done.returncode != 1 or not done.stderr.startswith((b"volfs: cannot use s3:", b"volfs: cannot look at s3:")) or done.stderr.count(b"\n") != 1:
                 raise Wrong(f"a mount beside: {done.returncode}, {done.stderr[:300]}")
             return
         with open(os.path.join(self.point, ".volfs/status.json")) as file:

@@ -19,8 +19,8 @@ use crate::support::hanging::Hanging;
 use crate::support::own_fs::{OneFile, SLOW, SlowSource};
 use crate::support::run::TIMEOUT;
 use crate::support::{
-    Mount, comes_true, copy_all, fixture, fuse_or_skip, one_line_of_failure, signal, skip, source_with, test_data,
-    text, volfs, wait_for, wait_until, within,
+    Mount, comes_true, copy_all, fixture, fuse_or_skip, one_line_of_failure, signal, skip, source_with, stop,
+    test_data, text, volfs, wait_for, wait_until, within,
 };
 
 /// Runs a command in a folder.
@@ -126,7 +126,7 @@ fn a_mount_that_hangs_or_died_is_not_needed() {
     };
     // a command that hangs could not even be killed before the daemon goes on
     let works = || assert!(within(TIMEOUT, commands.clone()).is_some(), "it hangs");
-    signal(mount.pid(), Signal::SIGSTOP).unwrap();
+    stop(mount.pid());
     works();
     signal(mount.pid(), Signal::SIGKILL).unwrap();
     wait_until("the mount is dead", || fs::read_dir(mount.point()).is_err());
@@ -243,13 +243,7 @@ fn dead_and_stopped_mounts_are_distinguished() {
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut seen = |wanted: &str| assert!(lines.any(|line| line.unwrap().contains(wanted)), "no more lines: {wanted}");
     seen("0/s");
-    signal(mount.pid(), Signal::SIGSTOP).unwrap();
-    // a thread that is not stopped yet could accept a request and then stop; the client could not even be killed
-    wait_until("all threads of the daemon are stopped", || {
-        let threads = fs::read_dir(format!("/proc/{}/task", mount.pid())).unwrap();
-        let state = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        threads.flatten().all(|thread| state(thread).contains("T (stopped)"))
-    });
+    stop(mount.pid());
     // takes the five seconds that the command itself waits for an answer
     let stopped = run("stats", &[], mount.point());
     seen("no answer");
@@ -461,14 +455,7 @@ fn a_source_that_does_not_answer_is_told_from_a_daemon_that_does_not() {
     wait_until("the source answers again", || findings(mount.point()).is_empty());
 
     let pid = mount.pid();
-    signal(pid, Signal::SIGSTOP).unwrap();
-    let is_stopped = |thread: fs::DirEntry| {
-        fs::read_to_string(thread.path().join("status")).unwrap_or_default().contains("T (stopped)")
-    };
-    // a thread that is not stopped yet could accept a request and then stop
-    wait_until("all threads of the daemon are stopped", || {
-        fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(is_stopped)
-    });
+    stop(pid);
     let outcomes = [("stats", Some(mount.point())), ("umount", Some(mount.point()))]
         .map(|(command, path)| (command, ended(&[command], path)));
     let (found, listed) = (findings(mount.point()), ended(&["ls"], Some(mount.point())));

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::support::volfs_server::{Answer, Server, is_closed_within};
 use super::support::{
-    SOON, comes_true, one_line_of_failure, program, signal, skip, test_data, volfs, wait_for, wait_until,
+    SOON, comes_true, one_line_of_failure, program, signal, skip, stop, test_data, volfs, wait_for, wait_until,
 };
 
 /// Users who need not have names.
@@ -170,7 +170,7 @@ fn a_peer_that_is_gone_or_half_gone_is_nobody() {
     let shared = Shared::new();
     let server = shared.serve("127.0.0.1:0", &[]);
     // what the server has not accepted yet is changed meanwhile
-    signal(server.pid(), Signal::SIGSTOP).unwrap();
+    stop(server.pid());
     let half = as_user(STRANGER, || {
         let mut stream = server.connect();
         write!(stream, "GET {JSON} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();

@@ -11,8 +11,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Mount, fixture, in_mount_namespace, process_lives, read_at, read_directly, signal, skip, source_with, test_data,
-    text, wait_until,
+    Mount, fixture, in_mount_namespace, process_lives, read_at, read_directly, signal, skip, source_with, stop,
+    test_data, text, wait_until,
 };
 
 /// Runs a script in a mount namespace of its own, with the mount point as `$0`; returns whether it could be run there.
@@ -114,7 +114,7 @@ fn a_stopped_daemon_delays_its_readers_who_can_be_killed_and_goes_on() {
     let (path, expected) = (mount.data("v3_int8.zgy", "lod0.raw"), fixture("v3_int8.zgy").samples(0).unwrap());
     let open = File::open(&path).unwrap();
     assert!(read_at(&open, 0, expected.len()).unwrap() == expected);
-    signal(mount.pid(), Signal::SIGSTOP).unwrap();
+    stop(mount.pid());
     let (sender, answer) = mpsc::channel();
     let length = expected.len();
     let reader = thread::spawn(move || sender.send(read_at(&open, 0, length)).unwrap());

@@ -22,8 +22,8 @@ use crate::support::hanging::{Hanging, directly};
 use crate::support::own_fs::{SLOW, SlowSource, THREADS};
 use crate::support::{
     Mount, SOON, children, comes_true, copy_all, fixture, fuse_or_skip, has_stuck_thread, in_mount_namespace, json,
-    names, process_lives, read_directly, set, signal, skip, source_of, source_with, test_data, text, volfs, wait_until,
-    within,
+    names, process_lives, read_directly, set, signal, skip, source_of, source_with, stop, test_data, text, volfs,
+    wait_until, within,
 };
 
 /// Generous, and longer than any command waits for an answer: calls that hang do so until the end of the test.
@@ -82,7 +82,7 @@ fn a_hanging_folder_does_not_hold_up_the_others() {
     let mount = Mount::of(source.path()).unwrap();
     let point = mount.point().to_owned();
     assert!(fs::read_dir(point.join("hang")).unwrap().count() > 10, "the datasets of the inner mount are folders here");
-    signal(inner.pid, Signal::SIGSTOP).unwrap();
+    stop(inner.pid);
     // the kernel answers from its cache at first
     wait_until("the kernel asks the stopped daemon again", || {
         let file = inner.point.join("v3_int16.zgy");
@@ -414,11 +414,7 @@ fn a_daemon_that_crashes_tells_its_watchdog_why() {
 fn stop_with_open_file(mount: &Mount, process: i32) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < SOON {
-        signal(process, Signal::SIGSTOP).unwrap();
-        wait_until("it is stopped", || {
-            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-            stat.rsplit_once(") ").unwrap().1.starts_with('T')
-        });
+        stop(process);
         let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
         let holds = |entry: fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(mount.point()));
         if open.flatten().any(holds) {

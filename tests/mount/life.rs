@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use crate::support::hanging::Hanging;
 use crate::support::{
     Mount, Point, SOON, comes_true, fixture, fuse_or_skip, in_mount_namespace, json, mounted_name, one_line_of_failure,
-    process_lives, program, signal, skip, source_with, test_data, text, volfs, wait_for, wait_until,
+    process_lives, program, signal, skip, source_with, stop, test_data, text, volfs, wait_for, wait_until,
 };
 
 #[test]
@@ -109,7 +109,7 @@ fn a_daemon_that_ends_after_its_mount_takes_no_other_mount_away() {
         if !nix::unistd::geteuid().is_root() {
             return skip("only root unmounts without asking the daemon");
         }
-        signal(first.pid(), Signal::SIGSTOP).unwrap();
+        stop(first.pid());
         // the process that reads ahead may be looking at the mount
         wait_until("the mount is not busy", || nix::mount::umount(first.point()).is_ok());
         // it gets the device number of the first, unless another test is faster

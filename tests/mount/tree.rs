@@ -16,8 +16,8 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
 use crate::support::{
-    Mount, SOON, comes_true, copy_all, damaged, fixture, json, memory, names, set, signal, source_with, test_data,
-    wait_until,
+    Mount, SOON, comes_true, copy_all, damaged, fixture, json, memory, names, set, signal, source_with, stop,
+    test_data, wait_until,
 };
 
 /// Copies a ZGY file of the test data.
@@ -336,7 +336,7 @@ fn attributes_of_listed_datasets_need_no_further_request() {
     // while the daemon is stopped only the kernel's cache answers
     let is_known_without_daemon = || {
         assert!(fs::read_dir(mount.point()).unwrap().count() >= 3);
-        signal(mount.pid(), Signal::SIGSTOP).unwrap();
+        stop(mount.pid());
         let (sender, answer) = mpsc::channel();
         let look = dataset.clone();
         let thread = spawn(move || sender.send(fs::symlink_metadata(look).unwrap().mtime()));

@@ -74,6 +74,17 @@ pub fn is_volfs(pid: i32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program())
 }
 
+/// Stops a process, and waits until all its threads are: one that is not yet could still answer a request, or accept
+/// one and then stop.
+pub fn stop(pid: i32) {
+    signal(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    wait_until("all threads are stopped", || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let state = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        threads.map(state).all(|status| status.contains("T (stopped)"))
+    });
+}
+
 /// Sends a signal to one process.
 pub fn signal(pid: i32, signal: nix::sys::signal::Signal) -> nix::Result<()> {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)
