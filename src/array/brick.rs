@@ -29,7 +29,7 @@ const SHORT_RUN: u64 = 16;
 /// Parts of plain bricks that span more than this are not fetched ahead: they may be rows far from each other.
 const MAX_SPAN: u64 = 8 << 20;
 
-/// Planes of a brick are kept in place of all of it if it has this many times as many.
+/// Planes are kept in place of a brick that has this many times as many.
 const FEW_PLANES: u64 = 8;
 /// Tables through which a brick is found, at most: the index of a shard, and that of a part of it.
 const TABLE_DEPTHS: usize = 2;
@@ -208,7 +208,7 @@ impl Access {
         };
         let key = self.part_key(at);
         let decode = || {
-            let brick = self.decode(part.as_ref().unwrap_or(coded))?;
+            let brick = self.decode(part.as_ref().unwrap_or(coded), false)?;
             let (order, size) = (&AxisPermutation::IDENTITY, self.sample_size());
             Ok(Arc::new(match slab {
                 Some(slab) => brick.part(slab, order, size, &self.resources.buffers)?,
@@ -224,15 +224,18 @@ impl Access {
         Some(found)
     }
 
-    /// Returns the planes of a brick that `region` has most of, if these are few and there is no memory yet for all of the
-    /// brick: it is decoded into memory that is used again for the next one.
+    /// Returns a few planes of a brick, if `region` has most of the first ones and there is no memory yet for all of the
+    /// brick: it is decoded into memory that is used again for the next one. The other planes are what the kernel reads
+    /// ahead.
     fn slab_around(&self, coded: &Coded, region: &Region) -> Option<Region> {
         let held = coded.layout.held;
         let axis = (0..held.axes()).min_by_key(|axis| region.shape[*axis] * 1024 / held.shape[*axis].max(1))?;
-        let is_thin = FEW_PLANES * region.shape[axis] <= held.shape[axis];
+        let planes = held.shape[axis] / FEW_PLANES;
         let mut slab = held;
-        (slab.start[axis], slab.shape[axis]) = (region.start[axis], region.shape[axis]);
-        let is_slice = 2 * region.samples() >= slab.samples();
+        slab.shape[axis] = planes;
+        let is_slice = 2 * planes * region.samples() >= slab.samples() * region.shape[axis];
+        slab.start[axis] = region.start[axis].min(held.end(axis).saturating_sub(planes));
+        let is_thin = region.shape[axis] <= planes;
         (is_thin && is_slice && held.contains(region) && !self.resources.buffers.has_ready(coded.decoded))
             .then_some(slab)
     }
@@ -330,7 +333,7 @@ impl Access {
     /// the brick, the samples are transposed to the scan's order. May wait.
     pub(super) fn load(&self, brick: &Brick) -> Result<DecodedBrick, FormatError> {
         match brick {
-            Brick::Coded(coded) => self.decode(coded),
+            Brick::Coded(coded) => self.decode(coded, self.is_transposed_on_load(&coded.layout)),
             Brick::Plain(plain) => self.read_whole(plain),
             Brick::Constant(_) => Err(FormatError::Internal("a constant brick was to be loaded".into())),
         }
@@ -356,8 +359,8 @@ impl Access {
         self.resources.gate.admit(needed, || self.transposed(brick))
     }
 
-    /// Reads the stored bytes of a coded brick and decodes them.
-    fn decode(&self, coded: &Coded) -> Result<DecodedBrick, FormatError> {
+    /// Reads the stored bytes of a coded brick and decodes them. `transposes` to the scan's order of axes.
+    fn decode(&self, coded: &Coded, transposes: bool) -> Result<DecodedBrick, FormatError> {
         let (resources, array) = (&*self.resources, &*self.array);
         let length = stored_length(array, coded)?;
         let mut stored = resources.buffers.take_scratch(length)?;
@@ -367,7 +370,6 @@ impl Access {
         self.count_source_bytes(length);
         array.source().check_unchanged()?;
         let layout = coded.layout;
-        let transposes = self.is_transposed_on_load(&layout);
         let needed = [stored.capacity(), coded.decoded, coded.scratch, coded.decoded * usize::from(transposes)];
         let needed = needed.into_iter().fold(0, usize::saturating_add);
         let brick = resources.gate.admit(needed, || -> Result<_, FormatError> {

@@ -64,7 +64,7 @@ pub(crate) struct ReadRequest {
     pub(crate) counters: Option<Arc<Counters>>,
     /// The reader of an open file, if a file shows the array.
     pub(crate) from_file: Option<Recorded>,
-    /// Whether these are all the samples that the client wants just now: not one request of several for a file.
+    /// Whether these are all the samples that the client wants just now: not one request of several, or of a file.
     pub(crate) is_entire: bool,
 }
 
@@ -204,26 +204,21 @@ impl Reader {
         let is_other = scan.is_none() && from_file.as_ref().is_none_or(|file| !file.has_scans);
         let bytes = selections.iter().map(Selection::samples).fold(0, u64::saturating_add).saturating_mul(size as u64);
         let drops_whole_bricks = bytes >= LARGE && scan.is_none() && selections.len() == 1;
-        let begins = from_file.as_ref().is_none_or(|file| file.reader.is_none());
-        let is_slice = match &selections[..] {
-            [one] if is_entire && scan.is_none() && begins => {
-                // readers that begin with the first sample, or with a part of a plane of a file, are likely to read on
-                let cut = (0..shape.len()).filter(|axis| one.shape[*axis] < shape[*axis]).count();
-                one.start.iter().any(|index| *index > 0) && (from_file.is_none() || cut <= 1)
-            }
-            _ => false,
-        };
+        // a reader that begins with the first sample is likely to read on
+        let is_slice = is_entire && selections.len() == 1 && selections[0].start.iter().any(|index| *index > 0);
         let is_in_only_plane = from_file.as_ref().is_some_and(|file| file.may_want_one_plane);
-        let parts = if is_slice {
+        // what is stored elsewhere is not fetched for each part
+        let is_local = !array.source().fetches_ahead();
+        let decodes_fast = is_local && array.decodes_fast();
+        let parts = if is_slice || is_in_only_plane && decodes_fast {
             Parts::FasterOrSmaller
-        } else if is_in_only_plane && !array.source().fetches_ahead() {
-            // what is stored elsewhere is not fetched for each part
+        } else if is_in_only_plane && is_local {
             Parts::Faster
         } else {
             Parts::None
         };
-        // the kernel's next request is likely to need the same bricks, and to fetch them again takes longer
-        let keeps_when_decoded_again = is_entire && begins && array.decodes_fast() && !array.source().fetches_ahead();
+        // the kernel's next request is likely to need the same bricks
+        let keeps_when_decoded_again = is_entire && decodes_fast;
         let resources = Arc::clone(&self.resources);
         let access =
             Access { resources, array, bulkhead, scan, counters, drops_whole_bricks, keeps_when_decoded_again, parts };
@@ -250,12 +245,13 @@ impl Reader {
     }
 
     /// Has memory made ready for the bricks of a slice, across the axis `slowest` or any, for a client that has opened a
-    /// file of the array and is likely to read samples next: the kernel takes longer to make their pages than fast codecs
-    /// to decode them. Does nothing if the bricks need not be decoded, or only parts of them, if their source takes longer
-    /// than the pages, or if clients read already.
+    /// file of the array and is likely to read samples next. Does nothing if the bricks need not be decoded, or only parts
+    /// of them, if only planes of them are kept since they decode fast, if their source takes longer than the pages, or if
+    /// clients read already.
     pub(crate) fn prefault_slice(&self, array: &dyn Array, slowest: Option<usize>, blocking: Blocking) {
         let (count, resources) = (array.info().grid.count(), &self.resources);
-        if array.source().fetches_ahead() || !resources.buffers.is_unused_for_bricks() {
+        let is_slow = array.source().fetches_ahead();
+        if is_slow || array.decodes_fast() || !resources.buffers.is_unused_for_bricks() {
             return;
         }
         // those at the edges of a survey are often constant

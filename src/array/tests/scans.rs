@@ -88,18 +88,24 @@ fn what_decodes_fast_is_kept_when_a_box_needs_it_again() {
 }
 
 #[test]
-fn for_the_first_plane_of_a_reader_parts_are_decoded_and_all_bricks_once_when_it_goes_on() {
+fn of_the_first_plane_of_a_reader_no_more_is_kept_and_all_bricks_when_it_goes_on() {
     const PLANE: usize = 64 * 64 * 2;
-    // from which plane on, and how many bytes are decoded for the first plane and for the layer
-    for (first, of_plane, of_layer) in [(70, PLANE, PLANE + LAYER), (0, LAYER, LAYER)] {
-        at_most(1.0, &format!("from plane {first}"), || {
+    // whether bricks have parts, or are decoded fast, from which plane on, how many bytes are decoded for the first
+    // plane, and how many are kept of it at most, with what tells where they are
+    for (has_parts, is_fast, first, decoded, kept) in [
+        (true, false, 70, PLANE, 5 * PLANE),
+        (false, true, 70, LAYER, 12 * PLANE),
+        (true, true, 0, LAYER, LAYER),
+        (false, false, 70, LAYER, LAYER),
+    ] {
+        at_most(1.0, &format!("parts: {has_parts}, fast: {is_fast}, from plane {first}"), || {
             let counters: Arc<Counters> = Arc::default();
-            let array =
-                MixedArray { has_parts: true, ..MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded() };
-            let (array, reader) = (Arc::new(array), reader_with(4 * LAYER, &counters));
-            let (whole, file) = (array.whole(), open(&array));
-            let read = |bytes: Range<usize>| {
-                for start in bytes.step_by(PLANE / 8) {
+            let array = MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded();
+            let array = Arc::new(MixedArray { has_parts, is_fast, ..array });
+            let (reader, whole, file) = (reader_with(4 * LAYER, &counters), array.whole(), open(&array));
+            let read = |planes: Range<usize>, decoded: usize, kept: usize| {
+                let before = counters.bytes_decoded.get();
+                for start in (planes.start * PLANE..planes.end * PLANE).step_by(PLANE / 8) {
                     let samples = start as u64 / 2..(start + PLANE / 8) as u64 / 2;
                     let read = read_with(&reader, &array, samples, Some(&file)).unwrap();
                     assert!(read == whole[start..start + PLANE / 8], "at {start}");
@@ -107,10 +113,11 @@ fn for_the_first_plane_of_a_reader_parts_are_decoded_and_all_bricks_once_when_it
                 while reader.gauges() != Default::default() {
                     thread::yield_now();
                 }
-                counters.bytes_decoded.get() as f64
+                let now_decoded = (counters.bytes_decoded.get() - before) as f64;
+                (now_decoded / decoded.max(1) as f64).max(reader.bytes_held() as f64 / kept as f64)
             };
-            let decoded = [first..first + 1, first + 1..first + 9].map(|p| read(p.start * PLANE..p.end * PLANE));
-            (decoded[0] / of_plane as f64).max(decoded[1] / of_layer as f64)
+            let of_plane = read(first..first + 1, decoded, kept);
+            of_plane.max(read(first + 1..first + 9, if kept == LAYER { 0 } else { LAYER }, LAYER))
         });
     }
 }
