@@ -192,7 +192,7 @@ impl Step {
 /// The most bytes of memory that are kept for the next chunks.
 const MAX_KEPT: usize = 8 << 20;
 
-/// Memory for what is between two codecs, which the next chunks use again: the system takes longer to make its pages than
+/// Memory for what is between two steps, which the next chunks use again: the system takes longer to make its pages than
 /// fast codecs to fill them.
 static KEPT: LazyPerProcess<Mutex<Vec<Vec<u8>>>> = LazyPerProcess::new(Mutex::default);
 
@@ -202,9 +202,9 @@ pub(crate) fn release_idle() {
     drop(kept);
 }
 
-/// The bytes between two codecs: the first `length` of a buffer.
+/// The bytes between two codecs, or between two steps of one: the first `length` of a buffer.
 #[derive(Default)]
-struct Intermediate {
+pub(super) struct Intermediate {
     buffer: Vec<u8>,
     length: usize,
 }
@@ -223,6 +223,14 @@ impl Intermediate {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.length]
+    }
+
+    /// Returns the first `length` bytes, of arbitrary content. Takes another buffer if there are not so many.
+    pub(super) fn first(&mut self, length: usize) -> Result<&mut [u8], String> {
+        if self.length < length {
+            *self = Self::take(length).map_err(|error| error.to_string())?;
+        }
+        Ok(&mut self.buffer[..length])
     }
 }
 

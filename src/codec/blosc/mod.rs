@@ -15,13 +15,12 @@
 
 mod blosclz;
 
-use std::cell::RefCell;
 use std::ops::Range;
 
+use super::pipeline::Intermediate;
 use super::shuffle::{unshuffle, unshuffle_bits};
 use super::sizes::{Written, exactly, stated};
 use super::{Codec, Configuration, lz4, zlib, zstd};
-use crate::memory::try_zeroed;
 
 const HEADER: usize = 16;
 const BYTE_PLANES: u8 = 1;
@@ -31,8 +30,6 @@ const NOT_SPLIT: u8 = 16;
 /// The largest sample whose bytes are streams of their own, and the fewest samples of a block that is split.
 const MOST_STREAMS: usize = 16;
 const FEWEST_SAMPLES: usize = 128;
-/// The longest scratch memory that a thread keeps.
-const KEPT: usize = 1 << 20;
 
 pub(super) fn new(configuration: &Configuration) -> Result<Box<dyn Codec>, String> {
     match configuration.get("cname").and_then(|name| name.as_str()) {
@@ -131,15 +128,11 @@ impl<'a> Chunk<'a> {
         if places > self.stored.len() - HEADER {
             return Err(self.cut_off());
         }
-        SCRATCH.with_borrow_mut(|scratch| {
-            let done = self.blocks(first..end, out, scratch);
-            scratch.shrink();
-            done
-        })
+        self.blocks(first..end, out)
     }
 
-    fn blocks(&self, range: Range<usize>, mut out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
-        let mut at = range.start;
+    fn blocks(&self, range: Range<usize>, mut out: &mut [u8]) -> Result<(), String> {
+        let (mut at, mut planes, mut whole) = (range.start, Intermediate::default(), Intermediate::default());
         while at < range.end {
             let number = at / self.block;
             let begin = number * self.block;
@@ -147,10 +140,10 @@ impl<'a> Chunk<'a> {
             let wanted = at - begin..length.min(range.end - begin);
             let (target, rest) = out.split_at_mut(wanted.len());
             if wanted.len() == length {
-                self.block(number, target, &mut scratch.planes)?;
+                self.block(number, target, &mut planes)?;
             } else {
-                let block = room(&mut scratch.block, length)?;
-                self.block(number, block, &mut scratch.planes)?;
+                let block = whole.first(length)?;
+                self.block(number, block, &mut planes)?;
                 target.copy_from_slice(&block[wanted.clone()]);
             }
             at += wanted.len();
@@ -160,16 +153,16 @@ impl<'a> Chunk<'a> {
     }
 
     /// Decodes a whole block.
-    fn block(&self, number: usize, out: &mut [u8], planes: &mut Vec<u8>) -> Result<(), String> {
+    fn block(&self, number: usize, out: &mut [u8], planes: &mut Intermediate) -> Result<(), String> {
         let at = word(self.stored, HEADER + 4 * number).ok_or_else(|| self.cut_off())?;
         let streams = self.stored.get(at..).ok_or_else(|| self.cut_off())?;
         let (length, sample) = (out.len(), self.sample);
         if self.flags & BYTE_PLANES != 0 && sample > 1 {
-            let planes = room(planes, length)?;
+            let planes = planes.first(length)?;
             self.streams(streams, planes)?;
             unshuffle(planes, out, sample);
         } else if self.flags & BIT_PLANES != 0 && length >= sample && (length / sample).is_multiple_of(8) {
-            let planes = room(planes, length)?;
+            let planes = planes.first(length)?;
             self.streams(streams, planes)?;
             unshuffle_bits(planes, out, sample);
         } else {
@@ -223,34 +216,6 @@ impl<'a> Chunk<'a> {
 /// Returns the 32-bit number at byte `at`.
 fn word(stored: &[u8], at: usize) -> Option<usize> {
     stored.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize)
-}
-
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { planes: Vec::new(), block: Vec::new() }) };
-}
-
-struct Scratch {
-    planes: Vec<u8>,
-    block: Vec<u8>,
-}
-
-impl Scratch {
-    fn shrink(&mut self) {
-        for bytes in [&mut self.planes, &mut self.block] {
-            if bytes.capacity() > KEPT {
-                *bytes = Vec::new();
-            }
-        }
-    }
-}
-
-/// Returns the first `length` bytes of `buffer`, which is made longer if it has not so many.
-fn room(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8], String> {
-    if buffer.len() < length {
-        *buffer = Vec::new();
-        *buffer = try_zeroed(length).map_err(|e| e.to_string())?;
-    }
-    buffer.get_mut(..length).ok_or_else(|| "no memory for a block".into())
 }
 
 #[cfg(test)]
