@@ -2,6 +2,7 @@
 
 import { bytes, button, element } from "./dom.js";
 import { placement } from "./layer.js";
+import { sizeOf } from "./samples.js";
 
 const quote = (text) => JSON.stringify(text);
 
@@ -22,7 +23,6 @@ function boxOf(stage, plane) {
 }
 
 const textOf = (box, shape) => box.map(([from, to], axis) => (from === 0 && to === shape[axis] ? ":" : to === from + 1 ? String(from) : `${from}:${to}`)).join(",");
-const sizeOf = (dtype) => Number(dtype.replace(/^\D+/, "")) / 8;
 
 /** A part of the address of the same kind of file: lod0.npy, lod0.sgy, tiff/lod0.tif. */
 const FILES = [["NumPy (.npy)", "npy", /lod0\.npy$/], ["TIFF (.tif)", "tif", /lod0\.tif$/], ["SEG-Y (.sgy)", "sgy", /lod0\.sgy$/]];

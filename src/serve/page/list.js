@@ -2,7 +2,7 @@
 
 import { bytes, choice, element, svg } from "./dom.js";
 import { layersOf } from "./layer.js";
-import { getJson } from "./samples.js";
+import { getJson, sizeOf } from "./samples.js";
 
 /** Folders that are looked into, and datasets that are listed. */
 const MOST_FOLDERS = 2000;
@@ -15,7 +15,6 @@ const SHOWN = 200;
 const MOST_ON_MAP = 300;
 
 const ORDERS = ["name", "size", "format"];
-const sizeOf = (dtype) => Number(dtype.replace(/^\D+/, "")) / 8;
 
 export function showFolder(main, entriesElement) {
   const list = new List(main);

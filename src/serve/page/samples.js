@@ -26,6 +26,9 @@ export async function getJson(url, onVersion = () => {}) {
   return answer.json();
 }
 
+/** Bytes of a sample of a type. */
+export const sizeOf = (dtype) => Number(dtype.replace(/^\D+/, "")) / 8;
+
 /** The samples of an answer, in an array of their type. */
 const samplesOf = (bytes, dtype) => SHOWN[dtype]?.(bytes) ?? new TYPES[dtype](bytes);
 

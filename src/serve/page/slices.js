@@ -4,6 +4,7 @@
 import { paint } from "./colours.js";
 import { clamp, context2d } from "./dom.js";
 import { placement } from "./layer.js";
+import { sizeOf } from "./samples.js";
 
 /** Samples of a tile along each side. */
 const TILE = 512;
@@ -137,7 +138,9 @@ export class Slices {
     for (const tile of sharp) this.drawTile(tile, style, draw, damaged);
     this.dropPainted();
     const samples = sharp.reduce((sum, { box }) => sum + box.reduce((count, [from, to]) => count * (to - from), 1), 0);
-    return { lod, missing, isComplete: missing.length === 0, isStale, bytes: 8 * samples };
+    // of float16 the values are kept, as float32
+    const size = this.layer.dtype === "float16" ? 4 : sizeOf(this.layer.dtype);
+    return { lod, missing, isComplete: missing.length === 0, isStale, bytes: size * samples };
   }
 
   dropPainted() {
