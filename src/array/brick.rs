@@ -224,9 +224,9 @@ impl Access {
         Some(found)
     }
 
-    /// Returns a few planes of a brick, if `region` has most of the first ones and there is no memory yet for all of the
-    /// brick: it is decoded into memory that is used again for the next one. The other planes are what the kernel reads
-    /// ahead.
+    /// Returns a few planes of a brick, if `region` has most of the first or the second one and there is no memory yet for
+    /// all of the brick: it is decoded into memory that is used again for the next one. The other planes are what the
+    /// kernel reads before and ahead.
     fn slab_around(&self, coded: &Coded, region: &Region) -> Option<Region> {
         let held = coded.layout.held;
         let axis = (0..held.axes()).min_by_key(|axis| region.shape[*axis] * 1024 / held.shape[*axis].max(1))?;
@@ -234,7 +234,9 @@ impl Access {
         let mut slab = held;
         slab.shape[axis] = planes;
         let is_slice = 2 * planes * region.samples() >= slab.samples() * region.shape[axis];
-        slab.start[axis] = region.start[axis].min(held.end(axis).saturating_sub(planes));
+        let before = planes.saturating_sub(region.shape[axis]).min(1);
+        let start = region.start[axis].saturating_sub(before).max(held.start[axis]);
+        slab.start[axis] = start.min(held.end(axis).saturating_sub(planes));
         let is_thin = region.shape[axis] <= planes;
         (is_thin && is_slice && held.contains(region) && !self.resources.buffers.has_ready(coded.decoded))
             .then_some(slab)
