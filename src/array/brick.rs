@@ -224,22 +224,23 @@ impl Access {
         Some(found)
     }
 
-    /// Returns a few planes of a brick, if `region` has most of the first or the second one and there is no memory yet for
-    /// all of the brick: it is decoded into memory that is used again for the next one. The other planes are what the
-    /// kernel reads before and ahead.
+    /// Returns a few planes of a brick, if `region` has much of the first or the second one, and the brick decodes fast or
+    /// there is no memory yet for all of it: it is decoded into memory that is used again for the next one. The other
+    /// planes are what the kernel reads before and ahead.
     fn slab_around(&self, coded: &Coded, region: &Region) -> Option<Region> {
         let held = coded.layout.held;
         let axis = (0..held.axes()).min_by_key(|axis| region.shape[*axis] * 1024 / held.shape[*axis].max(1))?;
         let planes = held.shape[axis] / FEW_PLANES;
         let mut slab = held;
         slab.shape[axis] = planes;
-        let is_slice = 2 * planes * region.samples() >= slab.samples() * region.shape[axis];
+        let is_slice = 4 * planes * region.samples() >= slab.samples() * region.shape[axis];
         let before = planes.saturating_sub(region.shape[axis]).min(1);
         let start = region.start[axis].saturating_sub(before).max(held.start[axis]);
         slab.start[axis] = start.min(held.end(axis).saturating_sub(planes));
         let is_thin = region.shape[axis] <= planes;
-        (is_thin && is_slice && held.contains(region) && !self.resources.buffers.has_ready(coded.decoded))
-            .then_some(slab)
+        // requests for two parts of a plane must not come to another result
+        let has_memory = || !self.array.decodes_fast() && self.resources.buffers.has_ready(coded.decoded);
+        (is_thin && is_slice && held.contains(region) && !has_memory()).then_some(slab)
     }
 
     /// Returns a brick as [`BrickCache::get_or_decode`](super::cache::BrickCache) does, and counts the lookup.

@@ -62,7 +62,7 @@ fn decode_ids<const N: usize>(
     out: &mut [[u8; N]],
 ) -> Result<(), String> {
     let channel = wanted.iter().try_fold(1usize, |all, range| all.checked_mul(range.len()));
-    let Some(channel) = channel.filter(|n| *n > 0 && n.checked_mul(shape.channels) == Some(out.len())) else {
+    let Some(channel) = channel.filter(|n| n.checked_mul(shape.channels) == Some(out.len())) else {
         return Err("its shape is not that of the chunk".into());
     };
     for (number, out) in out.chunks_exact_mut(channel).enumerate() {
@@ -376,6 +376,10 @@ mod tests {
         ] {
             assert!(volume(&[1, bits << 24 | table, 2, values, 7, 8, 9]).is_err(), "{bits} bits, {values}, {table}");
         }
+        let words: [u32; 7] = [1, 2 << 24 | 3, 2, 0b10_01_00_00, 7, 8, 9];
+        assert!(
+            decode(words.map(u32::to_le_bytes).as_flattened(), &shape, 4, &[0..4, 0..1, 0..1], &mut [0; 12]).is_err()
+        );
         assert!(volume(&[u32::MAX, 3, 2, 0]).is_err());
         assert!(volume(&[1, 1 << 24 | 3, u32::MAX, 0, 7, 8]).is_err());
     }

@@ -285,6 +285,7 @@ mod tests {
         assert_eq!(codec.decode(&[8, 0, 0, 7], &mut out), Ok(()));
         assert_eq!(out, [8, 0, 0, 7]);
         assert!(codec.decode(&[8, 0, 0], &mut out).is_err());
+        assert!(codec.decode(&[8, 0, 0, 7], &mut out[..3]).is_err());
     }
 
     #[test]

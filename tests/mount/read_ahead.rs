@@ -287,19 +287,23 @@ fn little_more_of_large_bricks_is_decoded_than_a_client_reads() {
 
 fn little_more_is_decoded_than_a_client_reads(volume: &Volume) {
     let (edge, bricks, layer) = (volume.edge, volume.bricks(), volume.layer());
+    // of what decodes fast little is kept at first: it is decoded again for another plane, and at times for the rest of one
+    let (again, twice) = if edge == 32 { (layer / 4, 2) } else { (0, 1) };
     let Some(slice) = mapped(volume, vec![plane(100)]) else { return };
-    assert_eq!(slice, layer, "a slice");
+    assert!((layer..=layer + again).contains(&slice), "a slice: {slice} bricks");
     let each_in_its_layer = [1, 3, 0, 2].map(|at| plane(at * EXTENT / 4 + 5));
-    assert_eq!(mapped(volume, each_in_its_layer.to_vec()), Some(4 * layer), "slices of four layers");
+    let slices = mapped(volume, each_in_its_layer.to_vec()).unwrap();
+    assert!((4 * layer..=4 * (layer + again)).contains(&slices), "slices of four layers: {slices} bricks");
     let last = mapped(volume, vec![plane(2 * edge - 1)]).unwrap();
     // by itself the kernel reads two windows ahead, also beyond the end of a layer
-    let most = layer + volume.beyond(2 * READ_AROUND);
+    let most = layer + again + volume.beyond(2 * READ_AROUND);
     assert!((layer..=most).contains(&last), "the last slice of a layer: {last} bricks");
-    assert_eq!(read(volume, [plane(100)].into_iter()), Some(layer), "a slice by a read");
+    let slice = read(volume, [plane(100)].into_iter()).unwrap();
+    assert!((layer..=layer + again).contains(&slice), "a slice by a read: {slice} bricks");
     let last = read(volume, [plane(2 * edge - 1)].into_iter()).unwrap();
-    let most = layer + volume.beyond(LONGEST_REQUEST);
+    let most = layer + again + volume.beyond(LONGEST_REQUEST);
     assert!((layer..=most).contains(&last), "the last slice of a layer by a read: {last} bricks");
-    let turned = decoded(volume, |folder| {
+    let slice = decoded(volume, |folder| {
         let is_turned = |name: &str| name.starts_with("lod0.by-") && name.ends_with(".npy");
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut turned: Vec<String> = names.filter(|name| is_turned(name)).collect();
@@ -307,16 +311,18 @@ fn little_more_is_decoded_than_a_client_reads(volume: &Volume) {
         let map = map(&folder.join(&turned[0]));
         let header = map.len() - EXTENT * PLANE;
         touch(&map, header + 100 * PLANE..header + 101 * PLANE);
-    });
-    assert_eq!(turned, Some(layer), "a slice of a transposed view");
-    assert_eq!(read(volume, (0..EXTENT).step_by(16).map(plane)), Some(bricks * layer), "every 16th slice");
+    })
+    .unwrap();
+    assert!((layer..=layer + again).contains(&slice), "a slice of a transposed view: {slice} bricks");
+    let slices = read(volume, (0..EXTENT).step_by(16).map(plane)).unwrap();
+    assert!((bricks * layer..=twice * bricks * layer).contains(&slices), "every 16th slice: {slices} bricks");
     // an eighth of each plane, of whose pages each has several rows; by itself the kernel reads 50 rows more
     let rows = (100..164).flat_map(|z| (112..144).map(move |y| z * PLANE + y * ROW + 100 * SAMPLE));
     let needed = (163 / edge - 100 / edge + 1) * (143 / edge - 112 / edge + 1) * bricks;
     let rows: Vec<Range<usize>> = rows.map(|at| at..at + 64 * SAMPLE).collect();
     // on a busy machine the kernel reads further ahead at times
     let of_box = (0..3).map(|_| mapped(volume, rows.clone()).unwrap()).min().unwrap();
-    assert!((needed..=2 * needed).contains(&of_box), "a box: {of_box} bricks");
+    assert!((needed..=(1 + twice) * needed).contains(&of_box), "a box: {of_box} bricks");
     assert_eq!(read(volume, (0..4).map(plane)), Some(layer), "the first MiB, which is four slices");
     // np.load with mmap_mode="r": Python reads as many bytes as the file prefers
     let header = decoded(volume, |folder| {

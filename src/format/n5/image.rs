@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::metadata::Position;
+use super::metadata::{Position, is_spatial};
 use crate::format::chunked::{AxisDescription, Image, Level, Node, Nodes, join};
 use crate::volume::NativeJson;
 
@@ -46,9 +46,10 @@ pub(super) fn image(group: &Node, nodes: &Nodes) -> Option<Image> {
     let first = array(&levels.first()?.path).map(|(attributes, _)| Position::of(attributes, axes));
     let named = listed.first().map(|(_, entry)| Position::of(entry, axes)).filter(|_| described_axes(&listed));
     let names = named.or(first.filter(|p| p.units.iter().any(Option::is_some))).unwrap_or(of_group);
-    let axes = names.names.iter().zip(&names.units).map(|(name, unit)| {
-        let spatial = !["c", "channel"].contains(&name.as_str());
-        AxisDescription { name: name.clone(), unit: unit.clone(), spatial }
+    let axes = names.names.iter().zip(&names.units).map(|(name, unit)| AxisDescription {
+        name: name.clone(),
+        unit: unit.clone(),
+        spatial: is_spatial(name),
     });
     Some(Image { axes: axes.collect(), levels })
 }

@@ -186,10 +186,15 @@ impl Position {
             first: self.firsts.get(axis).copied().unwrap_or(0.0),
             step: self.steps.get(axis).copied().unwrap_or(1.0),
             count: shape[axis],
-            spatial: self.names.get(axis).is_none_or(|name| !["c", "channel"].contains(&name.as_str())),
+            spatial: self.names.get(axis).is_none_or(|name| is_spatial(name)),
         };
         (0..shape.len()).map(axis).collect()
     }
+}
+
+/// Whether an axis of this name is one of space.
+pub(super) fn is_spatial(name: &str) -> bool {
+    !["c", "channel"].contains(&name)
 }
 
 fn some(texts: Vec<String>) -> Vec<Option<String>> {
