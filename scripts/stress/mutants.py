@@ -427,6 +427,8 @@ def main():
     parser.add_argument("--suites", type=lambda names: names.split(","), default=SUITES)
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
+    if Path("/tmp") in arguments.work.parents:
+        parser.error("WORK must not lie in /tmp: mutants have another one")
     work, tree = arguments.work, arguments.work / "tree"
     results = work / "results.jsonl"
     read = lambda: [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []

@@ -300,7 +300,8 @@ fn little_more_is_decoded_than_a_client_reads(volume: &Volume) {
     assert!((layer..=most).contains(&last), "the last slice of a layer: {last} bricks");
     let slice = read(volume, [plane(100)].into_iter()).unwrap();
     assert!((layer..=layer + again).contains(&slice), "a slice by a read: {slice} bricks");
-    let last = read(volume, [plane(2 * edge - 1)].into_iter()).unwrap();
+    // on a busy machine the kernel reads further ahead at times
+    let last = (0..3).map(|_| read(volume, [plane(2 * edge - 1)].into_iter()).unwrap()).min().unwrap();
     let most = layer + again + volume.beyond(LONGEST_REQUEST);
     assert!((layer..=most).contains(&last), "the last slice of a layer by a read: {last} bricks");
     let slice = decoded(volume, |folder| {
@@ -320,7 +321,6 @@ fn little_more_is_decoded_than_a_client_reads(volume: &Volume) {
     let rows = (100..164).flat_map(|z| (112..144).map(move |y| z * PLANE + y * ROW + 100 * SAMPLE));
     let needed = (163 / edge - 100 / edge + 1) * (143 / edge - 112 / edge + 1) * bricks;
     let rows: Vec<Range<usize>> = rows.map(|at| at..at + 64 * SAMPLE).collect();
-    // on a busy machine the kernel reads further ahead at times
     let of_box = (0..3).map(|_| mapped(volume, rows.clone()).unwrap()).min().unwrap();
     assert!((needed..=(1 + twice) * needed).contains(&of_box), "a box: {of_box} bricks");
     assert_eq!(read(volume, (0..4).map(plane)), Some(layer), "the first MiB, which is four slices");
