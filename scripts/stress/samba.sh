@@ -24,12 +24,26 @@ mkdir "$work/mount" "$work/state"
 cp -r tests/data/demo "$work/source"
 "$volfs" mount "$work/source" "$work/mount" >/dev/null
 port=${SMB_PORT:-23445}
-{
-    printf '[global]\nsmb ports = %s\nbind interfaces only = yes\ninterfaces = 127.0.0.1\nmap to guest = Bad User\n' "$port"
-    printf 'disable netbios = yes\nload printers = no\n'
-    for folder in private lock state cache pid ncalrpc; do printf '%s dir%s = %s\n' $folder "$([ $folder = private ] || [ $folder = ncalrpc ] || echo ectory)" "$work/state"; done
-    printf '[vol]\npath = %s\nguest ok = yes\nforce user = root\nread only = no\n' "$work/mount"
-} >"$work/conf"
+cat >"$work/conf" <<CONF
+[global]
+smb ports = $port
+interfaces = 127.0.0.1
+bind interfaces only = yes
+disable netbios = yes
+load printers = no
+map to guest = Bad User
+private dir = $work/state
+lock directory = $work/state
+state directory = $work/state
+cache directory = $work/state
+pid directory = $work/state
+ncalrpc dir = $work/state
+[vol]
+path = $work/mount
+guest ok = yes
+force user = root
+read only = no
+CONF
 smbd --foreground --configfile="$work/conf" --log-basename="$work" >/dev/null 2>&1 &
 server=$!
 # smb COMMAND: what smbclient says to it.

@@ -238,7 +238,7 @@ impl Access {
         let start = region.start[axis].saturating_sub(before).max(held.start[axis]);
         slab.start[axis] = start.min(held.end(axis).saturating_sub(planes));
         let is_thin = region.shape[axis] <= planes;
-        // requests for two parts of a plane must not come to another result
+        // two requests for parts of one plane have to decide alike, or the brick is decoded twice
         let has_memory = || !self.array.decodes_fast() && self.resources.buffers.has_ready(coded.decoded);
         (is_thin && is_slice && held.contains(region) && !has_memory()).then_some(slab)
     }

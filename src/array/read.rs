@@ -217,7 +217,7 @@ impl Reader {
         } else {
             Parts::None
         };
-        // the kernel's next request is likely to need the same bricks
+        // requests for a file keep them at once: the kernel's next one is likely to need the same bricks
         let keeps_when_decoded_again = is_entire && decodes_fast;
         let resources = Arc::clone(&self.resources);
         let access =
@@ -250,8 +250,7 @@ impl Reader {
     /// clients read already.
     pub(crate) fn prefault_slice(&self, array: &dyn Array, slowest: Option<usize>, blocking: Blocking) {
         let (count, resources) = (array.info().grid.count(), &self.resources);
-        let is_slow = array.source().fetches_ahead();
-        if is_slow || array.decodes_fast() || !resources.buffers.is_unused_for_bricks() {
+        if array.source().fetches_ahead() || array.decodes_fast() || !resources.buffers.is_unused_for_bricks() {
             return;
         }
         // those at the edges of a survey are often constant

@@ -288,14 +288,8 @@ fn read_selections(
     bytes: usize,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
-    let request = ReadRequest {
-        array,
-        selections,
-        bulkhead: Bulkhead::new(0),
-        counters: None,
-        is_entire: from_file.is_none(),
-        from_file,
-    };
+    let (bulkhead, is_entire) = (Bulkhead::new(0), from_file.is_none());
+    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file, is_entire };
     reader.read(request, reader.buffers().take(bytes), Arc::default(), move |read| {
         done.send(read.map(|bytes| bytes.to_vec())).unwrap()
     });

@@ -285,8 +285,7 @@ fn read(
     let out = reader.buffers().take((samples.end - samples.start) as usize * 2);
     let from_file = Some(file.record(&samples, false, true));
     let array = Arc::clone(array) as Arc<dyn Array>;
-    let request =
-        ReadRequest { array, selections, bulkhead, counters: None, is_entire: from_file.is_none(), from_file };
+    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file, is_entire: false };
     reader.read(request, out, Arc::default(), move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }
