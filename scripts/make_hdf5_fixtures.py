@@ -243,8 +243,8 @@ def pyramids():
         return np.array(list(value), "S1")
     with h5py.File(ROOT / "image.ims", "w", libver="latest") as file:
         image = file.create_group("DataSetInfo/Image")
-        for axis, extent in enumerate([24.0, 12.0, 5.0]):
-            image.attrs[f"ExtMin{axis}"], image.attrs[f"ExtMax{axis}"] = text("0"), text(str(extent))
+        for axis, (least, most) in enumerate([(-12, 12), (100, 112), (2.5, 7.5)]):
+            image.attrs[f"ExtMin{axis}"], image.attrs[f"ExtMax{axis}"] = text(str(least)), text(str(most))
         image.attrs["Unit"] = text("um")
         for level, size in enumerate([(5, 12, 24), (5, 6, 12)]):
             channel = file.create_group(f"DataSet/ResolutionLevel {level}/TimePoint 0/Channel 0")

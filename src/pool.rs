@@ -354,6 +354,12 @@ mod tests {
     }
 
     #[test]
+    fn prefetching_leaves_a_thread_to_requests() {
+        let limit = |wanted| Bulkhead::new(1).for_prefetch(wanted).limit;
+        assert_eq!([0, 1, 2, usize::MAX].map(limit), [1, 1, 2, JOBS_OF_BULKHEAD - 1]);
+    }
+
+    #[test]
     fn the_first_job_after_a_rest_is_told_of() {
         let (pool, calls) = (Pool::new(), Arc::new(Mutex::new(0)));
         let counted = Arc::clone(&calls);

@@ -341,6 +341,7 @@ mod tests {
             };
             let some = (0..count).filter(is_wanted).flat_map(|n| ids[n].to_le_bytes()[..size].to_vec()).collect();
             prop_assert_eq!(part(&stored, &shape, size, &wanted), Ok(some));
+            prop_assert!(decode(&stored, &shape, size, &wanted, &mut vec![0; (count + 1) * size]).is_err());
             for cut in [0, 3, 4, 11, stored.len() / 2] {
                 prop_assert!(decoded(&stored[..cut.min(stored.len() - 1)], &shape, size).is_err());
             }

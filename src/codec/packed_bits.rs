@@ -286,6 +286,7 @@ mod tests {
         assert_eq!(out, [8, 0, 0, 7]);
         assert!(codec.decode(&[8, 0, 0], &mut out).is_err());
         assert!(codec.decode(&[8, 0, 0, 7], &mut out[..3]).is_err());
+        assert!(codec.decode(&[8, 0, 0, 7, 0, 1], &mut [0; 6]).is_err(), "more than the chunk has");
     }
 
     #[test]

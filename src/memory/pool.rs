@@ -426,6 +426,16 @@ mod tests {
     }
 
     #[test]
+    fn sizes_that_were_not_used_for_long_go_first() {
+        let buffers = BufferPool::new(1 << 20);
+        let [old, new, last] = [600, 400, 200].map(|kib| buffers.take(kib << 10));
+        drop(old);
+        drop(new);
+        drop(last);
+        assert_eq!(buffers.idle_bytes(), 600 << 10);
+    }
+
+    #[test]
     fn a_few_large_buffers_are_kept_for_bricks() {
         let buffers = BufferPool::for_bricks(1 << 20, 0);
         for (size, kept) in [(100 << 10, 10), (500 << 10, 3), (8 << 20, 3), (20 << 20, 1), (25 << 20, 0)] {

@@ -151,7 +151,7 @@ impl Check {
         assert!(["inline", "crossline", "sample"].iter().zip(axes.as_array().unwrap()).all(|(a, b)| b["name"] == *a));
         self.same("slope", &["storage_to_float", "slope"], &described["scale"]);
         self.same("intercept", &["storage_to_float", "intercept"], &described["offset"]);
-        assert!(self.json.get("storage_to_float").is_some() || described["scale"].is_null());
+        assert_eq!(self.json.get("storage_to_float").is_none(), described["scale"].is_null());
         match naive::read_all(array) {
             Ok(samples) => self.compare(lod, array, &samples),
             Err(error) => self.fault(format!("lod {lod}: {error}")),

@@ -243,6 +243,24 @@ mod tests {
     }
 
     #[test]
+    fn filters_of_a_block_end_with_lzma2_alone() {
+        let read = |filters: &[[u8; 3]]| {
+            let (flags, mut bytes) = (filters.len() as u8 - 1, filters.concat());
+            bytes.resize(bytes.len().next_multiple_of(4) + 2, 0);
+            let header = [&[(bytes.len() as u8 + 2) / 4, flags][..], &bytes].concat();
+            let bytes = [&header[..], &crc32(&[&header]).to_le_bytes()].concat();
+            Header::read(&mut Input { bytes: &bytes, at: 0 }).map(|header| header.deltas)
+        };
+        let ([id, delta], properties) = ([LZMA2 as u8, DELTA as u8], 1);
+        let lzma2 = [id, properties, 0];
+        assert!(read(&[lzma2]).unwrap().is_empty());
+        assert_eq!(read(&[[delta, properties, 3], [delta, properties, 0], lzma2]).unwrap(), [4, 1]);
+        for wrong in [&[lzma2, lzma2][..], &[[delta, properties, 3]], &[[4, properties, 0], lzma2]] {
+            assert!(matches!(read(wrong), Err(Fault::Invalid(why)) if why.contains("not supported")), "{wrong:?}");
+        }
+    }
+
+    #[test]
     fn streams_without_blocks_are_empty() {
         let flags = [0, 1];
         let index = [0; 4];

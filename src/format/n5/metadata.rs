@@ -231,6 +231,7 @@ mod tests {
         let transform = json!({"axes": ["z", "y", "x"], "ordering": "C", "scale": [5, 4, 4], "translate": [1, 0, 0], "units": ["nm", "nm", "nm"]});
         let cellmap = of(json!({"transform": transform, "pixelResolution": [9, 9, 9]}));
         assert_eq!((&*cellmap.names[0], cellmap.steps[0], cellmap.firsts[0]), ("z", 5.0, 1.0));
+        assert_eq!(["z", "c", "channel", "t"].map(is_spatial), [true, false, false, true]);
     }
 
     #[test]

@@ -214,6 +214,45 @@ fn blocks_beyond_the_file_are_told_in_the_box_by_their_readers_and_outside_of_it
 }
 
 #[test]
+fn long_tables_are_checked_to_the_end() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    // 64 x 64 x 64 blocks in a cube, each of one byte
+    let (blocks, mut header) = (1u64 << 18, HEADER);
+    header[4] = 0x63;
+    fs::write(root.path().join("a/1/header.wkw"), header).unwrap();
+    let begin = 16 + 8 * blocks;
+    header[8..].copy_from_slice(&begin.to_le_bytes());
+    let ends = (1..=blocks).flat_map(|number| (begin + number).to_le_bytes());
+    let mut cube: Vec<u8> = header.into_iter().chain(ends).collect();
+    cube.resize((begin + blocks) as usize - 1, 0);
+    fs::create_dir_all(root.path().join("a/1/z0/y0")).unwrap();
+    fs::write(root.path().join("a/1/z0/y0/x0.wkw"), cube).unwrap();
+    describe(root.path(), json!([layer("a", json!([{"mag": 1}]))]));
+    let mut found = Vec::new();
+    open(root.path()).check_structure(&mut |finding| found.push(finding.reason)).unwrap();
+    assert!(matches!(&found[..], [one] if one.contains(" 1 of its blocks") && one.contains("262143")), "{found:?}");
+}
+
+#[test]
+fn the_category_is_guessed_by_name_and_type() {
+    let root = tempfile::tempdir().unwrap();
+    let mut ids = HEADER;
+    ids[6..8].copy_from_slice(&[3, 4]);
+    for (name, header) in [("gray", HEADER), ("ids", ids), ("my_color", ids), ("segmentation_3", HEADER)] {
+        mag(root.path(), &format!("{name}/1"));
+        fs::write(root.path().join(name).join("1/header.wkw"), header).unwrap();
+        cube(root.path(), &format!("{name}/1"), [0, 0, 0], &blocks(1));
+    }
+    let folder = LocalTree::folder(root.path(), root.path());
+    let found = files::layers(&*folder).unwrap();
+    let found: Vec<_> = found.iter().map(|layer| (&*layer.name, layer.category.as_deref().unwrap())).collect();
+    let expected =
+        [("gray", "color"), ("ids", "segmentation"), ("my_color", "color"), ("segmentation_3", "segmentation")];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn equal_names_are_kept_with_a_warning() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "a/1");
@@ -304,4 +343,7 @@ fn a_broken_description_is_reported_and_replaced() {
     assert_eq!(names(&volume), ["a"]);
     assert!(volume.info.warnings[0].contains("cannot be read"));
     assert!(volume.info.native.is_empty());
+    let mut found = Vec::new();
+    volume.check_structure(&mut |finding| found.push(finding.reason)).unwrap();
+    assert!(matches!(&found[..], [one] if one.contains("cannot be read")), "{found:?}");
 }
