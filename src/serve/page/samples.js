@@ -142,8 +142,6 @@ export class SampleStore {
       if (this.bytes <= this.room) break;
       this.kept.delete(other);
       this.bytes -= old.byteLength;
-      // the memory is free at once, and not when the collector comes
-      old.buffer?.transfer?.(0);
     }
   }
 
