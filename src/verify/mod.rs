@@ -354,3 +354,29 @@ impl Delivery {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_come_in_the_order_of_the_walk() {
+        let delivered = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&delivered);
+        let take = move |report: DatasetReport| {
+            sink.lock().push(report.path);
+            true
+        };
+        let mut delivery = Delivery { jobs: BTreeMap::new(), sink: Box::new(take), closed: false };
+        let names = ["a", "b", "c"];
+        let jobs: Vec<_> = (0..)
+            .zip(names)
+            .map(|(number, name)| Arc::new(Job::new(number, name.into(), Err(Finding::damage("x").into()), 1)))
+            .collect();
+        assert!(jobs.iter().all(|job| delivery.begin(job)));
+        for (number, expected) in [(1, &names[..0]), (0, &names[..2]), (2, &names[..])] {
+            assert!(delivery.end(number, jobs[number as usize].report()));
+            assert_eq!(*delivered.lock(), expected.iter().map(PathBuf::from).collect::<Vec<_>>());
+        }
+    }
+}

@@ -42,12 +42,16 @@ fn make(name: &str, to: &Path, change: impl Fn(&mut Value)) {
     });
 }
 
-/// Verifies the only dataset at a path.
 fn verify(path: &Path, quick: bool) -> DatasetReport {
+    verify_up_to(MOST_BAD, path, quick)
+}
+
+/// Verifies the only dataset at a path.
+fn verify_up_to(most_bad: u64, path: &Path, quick: bool) -> DatasetReport {
     let place = Place { path: path.canonicalize().unwrap(), name: path.to_owned() };
     let verified = within(Duration::from_secs(60), move || {
         let datasets = Datasets::new(registry(), vec![place], &Origin::default()).map_err(|(_, e)| e).unwrap();
-        let options = VerifyOptions { quick, threads: 2, most: 10, most_bad: MOST_BAD };
+        let options = VerifyOptions { quick, threads: 2, most: 10, most_bad };
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reports);
         let verification = Verification::new(datasets, options, move |report| {
@@ -121,7 +125,14 @@ fn chunks_that_have_no_object_are_not_looked_up_one_by_one() {
         let level = finest(&report);
         assert_eq!((level.counts.checked, report.complete), (level.total, true), "{level:?}");
         // the stored chunks are of another size than they should be
-        assert!(level.total - level.counts.constant <= 6 && level.counts.bad <= 6, "{level:?}");
+        let bad = level.counts.bad;
+        assert!(level.total - level.counts.constant <= 6 && bad <= 6 && (bad > 0) != quick, "{level:?}");
+        for most in bad.saturating_sub(1)..=bad {
+            let found = verify_up_to(most, &folder.path().join("x"), quick).findings;
+            let is_given_up =
+                found.iter().any(|found| found.lod == Some(0) && found.reason.contains("no more of them"));
+            assert_eq!(is_given_up, bad > most, "{found:?}");
+        }
     }
 }
 
