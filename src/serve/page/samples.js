@@ -11,7 +11,7 @@ const SHOWN = {
   complex128: (bytes) => magnitudes(new Float64Array(bytes)),
 };
 /** Bytes of samples that are kept, unless more are shown. */
-const KEPT_BYTES = 64 << 20;
+const KEPT_BYTES = 32 << 20;
 /** Requests in flight: one fewer than browsers open to one server, so that it can be asked whether it is there. */
 const IN_FLIGHT = 5;
 /** Milliseconds after which a server that did not answer is asked again. */
