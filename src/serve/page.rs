@@ -248,6 +248,7 @@ mod tests {
         assert!(html.contains("href=\"javascript%3Ax/\"") && html.contains("&lt;script&gt;"), "{html}");
         assert!(html.contains("href=\"../../.volfs/page/page.css\"") && html.contains("?from=7"), "{html}");
         assert!(html.contains("href=\"../../\">volfs<") && html.contains("href=\"../\">a&lt;b<"), "{html}");
+        assert!(html.contains("href=\"./\">&quot;onload=x<"), "{html}");
         assert!(!html.contains("href=\"/") && !html.contains("://"), "{html}");
     }
 
