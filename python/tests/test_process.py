@@ -191,6 +191,7 @@ def test_what_waits_for_a_server_that_hangs_ends_at_ctrl_c(what: str) -> None:
     # the server is the daemon of a mount, whose netCDF file is a dataset of its own; the kernel keeps nothing of it
     code = f"""
 import os, signal, sys, time
+from pathlib import Path
 import numpy as np, volfs
 from volfs import _volfs
 from volfs._source import Source
@@ -203,6 +204,10 @@ with volfs.mount({str(NORTH)!r}, direct_io=True) as m:
     array = volfs.Array(dataset, Source(path), dataset._layers()[0][0], 0)
     array[:2]
     os.kill(daemon, signal.SIGSTOP)
+    tasks = Path(f"/proc/{{daemon}}/task")
+    # a thread that still runs would answer
+    while any((task / "stat").read_text().rsplit(") ")[1][0] != "T" for task in tasks.iterdir()):
+        time.sleep(0.001)
     try:
         print("reading", flush=True)
         try:
