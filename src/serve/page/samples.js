@@ -10,7 +10,7 @@ const SHOWN = {
   complex64: (bytes) => magnitudes(new Float32Array(bytes)),
   complex128: (bytes) => magnitudes(new Float64Array(bytes)),
 };
-/** Bytes of samples that are kept, unless more are shown. */
+/** Bytes of samples that are kept, unless more are shown. A browser lets garbage grow with them. */
 const KEPT_BYTES = 32 << 20;
 /** Requests in flight: one fewer than browsers open to one server, so that it can be asked whether it is there. */
 const IN_FLIGHT = 5;
