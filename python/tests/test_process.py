@@ -206,7 +206,7 @@ with volfs.mount({str(NORTH)!r}, direct_io=True) as m:
     os.kill(daemon, signal.SIGSTOP)
     tasks = Path(f"/proc/{{daemon}}/task")
     # a thread that still runs would answer
-    while any((task / "stat").read_text().rsplit(") ")[1][0] != "T" for task in tasks.iterdir()):
+    while any((task / "stat").read_text().rsplit(") ", 1)[1][0] != "T" for task in tasks.iterdir()):
         time.sleep(0.001)
     try:
         print("reading", flush=True)

@@ -39,14 +39,14 @@ pub(super) const SIZE: usize = 2;
 
 impl MixedArray {
     /// The box that a brick holds: what it owns, and a margin.
-    pub(super) fn held(&self, at: &Dims) -> Region {
+    fn held(&self, at: &Dims) -> Region {
         let (owned, shape) = (self.info.grid.region(at), self.info.shape());
         let start = Dims::from_fn(shape.len(), |a| owned.start[a].saturating_sub(self.margin));
         let extent = Dims::from_fn(shape.len(), |a| (owned.end(a) + self.margin).min(shape[a]) - start[a]);
         Region { start, shape: extent }
     }
 
-    pub(super) fn stored_brick_bytes(&self) -> usize {
+    fn stored_brick_bytes(&self) -> usize {
         let most = (0..self.info.grid.total()).map(|k| self.held(&self.info.grid.count().index_of(k)).samples());
         most.max().unwrap_or(0) as usize * self.size()
     }
@@ -68,7 +68,7 @@ impl MixedArray {
     }
 
     /// A sample of which all bytes tell it from others.
-    pub(super) fn element(&self, number: u16) -> Element {
+    fn element(&self, number: u16) -> Element {
         let bytes = (0..8).flat_map(|n| number.wrapping_add(0x3107u16.wrapping_mul(n)).to_le_bytes());
         Element::new(&bytes.take(self.size()).collect::<Vec<u8>>())
     }
@@ -106,7 +106,7 @@ impl MixedArray {
     }
 
     /// Writes all bricks again.
-    pub(super) fn store(&mut self) {
+    fn store(&mut self) {
         let room = self.stored_brick_bytes();
         self.object.clear();
         for k in 0..self.info.grid.total() {
@@ -138,12 +138,13 @@ impl MixedArray {
         slices.flat_map(|at| &whole[at..at + inner]).copied().collect()
     }
 
-    /// Makes half of the bytes unreadable without waiting.
+    /// Has its readers keep what they read.
     pub(super) fn page_cached(mut self) -> Self {
         self.page_cached = true;
         self
     }
 
+    /// Makes half of the bytes unreadable without waiting.
     pub(super) fn slow(mut self) -> Self {
         self.slow = true;
         self
