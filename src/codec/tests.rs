@@ -84,6 +84,15 @@ fn what_others_have_encoded_is_decoded() {
 }
 
 #[test]
+fn numbers_of_pcodec_are_decoded_in_parts() {
+    let numbers: Vec<u32> = (0..9_999).map(|n| n * n % 1_000_003).collect();
+    let stored = pco::standalone::simple_compress(&numbers, &pco::ChunkConfig::default()).unwrap();
+    let mut out = vec![0; 4 * numbers.len()];
+    codec("pcodec", &Configuration::new()).unwrap().decode(&stored, &mut out).unwrap();
+    assert!(out.chunks(4).zip(&numbers).all(|(bytes, number)| bytes == number.to_le_bytes()));
+}
+
+#[test]
 fn other_lengths_are_refused() {
     for case in cases() {
         let (codec, length) = (case.codec(), case.decoded.len());

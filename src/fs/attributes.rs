@@ -62,6 +62,8 @@ type ValueOf = fn(&ShownArray, &str) -> String;
 /// Everybody may read.
 const FILE: u32 = 0o444;
 const FOLDER: u32 = 0o555;
+/// In bytes, as local file systems have it.
+pub(crate) const LONGEST_NAME: u32 = 255;
 /// How long a request waits until the source has told who may enter the root. One that hangs must not keep anybody from
 /// `.volfs`.
 const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -80,7 +82,12 @@ impl Volfs {
         let found = match name.as_bytes() {
             b"." => folder,
             b".." => self.resolve(folder.parent(), blocking)?,
-            _ => self.child(&folder, name, blocking)?.ok_or(FsError::NotFound)?,
+            _ => match self.child(&folder, name, blocking)? {
+                Some(child) => child,
+                // objects of a store may have longer ones
+                None if name.len() > LONGEST_NAME as usize => return Err(FsError::NameTooLong),
+                None => return Err(FsError::NotFound),
+            },
         };
         self.attributes(&found, blocking)
     }

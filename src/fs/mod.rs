@@ -21,7 +21,7 @@ mod status;
 #[cfg(test)]
 mod view_tests;
 
-pub(crate) use attributes::{Attributes, TTL};
+pub(crate) use attributes::{Attributes, LONGEST_NAME, TTL};
 pub(crate) use error::FsError;
 pub(crate) use handles::{FolderEntry, Maker};
 pub(crate) use ino::Ino;

@@ -286,6 +286,9 @@ mod tests {
         let (mut reader, writer) = io::pipe().unwrap();
         let sink = Sink::open(Target::File(format!("/proc/self/fd/{}", writer.as_raw_fd()).into())).unwrap();
         sink.write(Level::Info, "line", "");
+        // a write waits for a slow reader
+        let Sink::File(file) = &sink else { panic!() };
+        assert!(!rustix::fs::fcntl_getfl(&*file.lock()).unwrap().contains(OFlags::NONBLOCK));
         drop((sink, writer));
         assert_eq!(io::read_to_string(&mut reader).unwrap(), "line\n");
 

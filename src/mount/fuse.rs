@@ -15,7 +15,7 @@ use fuser::{
 };
 use rustix::fs::OFlags;
 
-use crate::fs::{Attributes, FolderEntry, FsError, Ino, OpenReply, Pages, ReadRequest, TTL, Volfs};
+use crate::fs::{Attributes, FolderEntry, FsError, Ino, LONGEST_NAME, OpenReply, Pages, ReadRequest, TTL, Volfs};
 use crate::source::{Blocking, Permissions};
 
 /// The block size of statfs.
@@ -220,7 +220,7 @@ impl Filesystem for Adapter {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let blocks = self.fs.known_bytes().div_ceil(u64::from(BLOCK));
-        reply.statfs(blocks, 0, 0, 0, 0, BLOCK, 255, BLOCK);
+        reply.statfs(blocks, 0, 0, 0, 0, BLOCK, LONGEST_NAME, BLOCK);
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -448,6 +448,16 @@ mod tests {
     }
 
     #[test]
+    fn a_dimension_without_positions_is_of_big_endian_floats() {
+        let mut described = example();
+        described.dimensions[0].positions = None;
+        let (file, _) = header(&described, &[5, 7, 9].into(), 630);
+        // IEEE_F32BE
+        let kind = [0x11, 0x21, 0x1f, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0];
+        assert_eq!(file.windows(kind.len()).filter(|window| *window == kind).count(), 1);
+    }
+
+    #[test]
     fn texts_that_readers_cannot_hold_are_left_out() {
         let mut described = example();
         let size = header(&described, &[5, 7, 9].into(), 630).0.len();

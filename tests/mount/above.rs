@@ -134,6 +134,26 @@ fn a_stopped_daemon_delays_its_readers_who_can_be_killed_and_goes_on() {
 }
 
 #[test]
+fn every_call_ends_as_on_a_read_only_file_system_of_the_kernel() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let (scratch, file) = (tempfile::tempdir().unwrap(), "v3_int8.zgy/data/lod0.raw");
+    let folder = scratch.path().join("same");
+    fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
+    fs::copy(mount.path(file), folder.join(file)).unwrap();
+    let calls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mount/errors.py");
+    let script = format!(
+        "mount --bind {0} {0}; mount -o remount,bind,ro,noexec,nosuid,nodev {0}
+        ! command -v python3 >/dev/null || python3 {1} $0 {0} {file}",
+        folder.display(),
+        calls.display()
+    );
+    let Some(told) = run_above(&script, &mount) else { return };
+    let told = told.trim();
+    assert!(told.is_empty() || told.strip_suffix(" calls").is_some_and(|n| n.parse::<u32>().unwrap() > 1000), "{told}");
+}
+
+#[test]
 fn a_file_is_found_by_its_handle_when_the_kernel_has_forgotten_it_and_not_in_the_next_mount() {
     let source = source_with(&["v3_int8.zgy", "v3_int16.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };

@@ -419,6 +419,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_read_without_a_lookup_is_not_evicted() {
+        let (folder, files) = (tempfile::tempdir().unwrap(), OpenFiles::new());
+        let counters = Arc::new(Counters::default());
+        let open = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            let file = File::open(&path).unwrap();
+            let metadata = file.metadata().unwrap();
+            OpenFile::new((name, path), (file, metadata), (&Arc::default(), &RecentWrites::ignored()), &counters)
+        };
+        files.files.lock().resize(NonZeroUsize::new(2).unwrap());
+        let [read, idle, new] = ["read", "idle", "new"].map(open);
+        files.insert((0, 0), &read);
+        files.insert((0, 1), &idle);
+        assert!(idle.was_used());
+        files.insert((0, 2), &new);
+        assert_eq!([(0, 0), (0, 1), (0, 2)].map(|key| files.files.lock().contains(&key)), [true, false, true]);
+    }
+
+    #[test]
     fn digests_in_use_are_not_forgotten() {
         let files = OpenFiles::new();
         let version = |size| ObjectVersion { size, mtime: (0, 0), inode: (0, 0), etag: None };
