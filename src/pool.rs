@@ -314,6 +314,21 @@ impl Drop for WaitingRequest {
     }
 }
 
+/// Starts so many threads, which end at once. A runtime that the system refuses one would panic.
+pub(crate) fn try_threads(count: usize) -> io::Result<()> {
+    let gate = Mutex::new(());
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        let start = |_| {
+            let (claim, gate) = (claim(THREAD)?, &gate);
+            std::thread::Builder::new().spawn_scoped(scope, move || drop((claim, gate.lock())))
+        };
+        let started: io::Result<Vec<_>> = (0..count).map(start).collect();
+        drop(closed);
+        started.map(drop)
+    })
+}
+
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::OutOfMemory => "allow more memory (ulimit -v), or a smaller --cache-size",

@@ -34,6 +34,7 @@ use super::peer::{Ends, Peer, Peers, overflow_user};
 use super::response::{Problem, set};
 use crate::fs::Volfs;
 use crate::logging::warn_seldom;
+use crate::pool::try_threads;
 
 /// How long responses in progress may take when the server ends.
 const GRACE: Duration = Duration::from_secs(3);
@@ -84,6 +85,7 @@ impl Server {
         let served = fs.start_refreshes().and_then(|()| {
             fs.pool().keep_workers(KEPT_WORKERS);
             let threads = available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
+            try_threads(threads)?;
             let mut runtime = Builder::new_multi_thread();
             let runtime = runtime.worker_threads(threads).thread_name("volfs-serve").enable_all().build()?;
             let served = runtime.block_on(self.serve(fs, signals, ready));

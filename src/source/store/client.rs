@@ -20,6 +20,7 @@ use super::http::UserHeaders;
 use crate::counters::Counters;
 use crate::logging::LogLimit;
 use crate::memory::{Buffer, BufferPool};
+use crate::pool::try_threads;
 use crate::source::{About, EntryKind, ObjectVersion, hash_of, most_connections};
 use crate::sync::LazyPerProcess;
 
@@ -58,7 +59,7 @@ pub(super) fn runtime() -> io::Result<Handle> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(THREADS).max_blocking_threads(4).thread_name("volfs-store").enable_all();
-        builder.build().map_err(|error| error.to_string())
+        try_threads(THREADS).and_then(|()| builder.build()).map_err(|error| error.to_string())
     });
     let failed = |why| io::Error::new(io::ErrorKind::WouldBlock, format!("cannot start the threads of a store: {why}"));
     started.as_ref().map(|runtime| runtime.handle().clone()).map_err(failed)
