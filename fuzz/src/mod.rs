@@ -75,7 +75,7 @@ pub const TARGETS: [Target; 23] = [
     Target { name: "vds_rle", body: vds_rle::run, least: 10 },
     Target { name: "vds_wavelet", body: vds_wavelet::run, least: 20 },
     Target { name: "wkw_cube", body: wkw_cube::run, least: 100 },
-    Target { name: "wkw_open", body: wkw_open::run, least: 50 },
+    Target { name: "wkw_open", body: wkw_open::run, least: 20 },
     Target { name: "wkw_properties", body: wkw_properties::run, least: 100 },
     Target { name: "zarr_open", body: zarr_open::run, least: 100 },
     Target { name: "zfp", body: zfp::run, least: 50 },

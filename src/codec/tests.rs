@@ -134,11 +134,12 @@ fn damage(stored: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// VOLFS_MUTATIONS sets the number of times that each is damaged.
+/// VOLFS_MUTATIONS sets the number of times that each is damaged, VOLFS_STRESS_SEED how.
 #[test]
 fn what_is_damaged_is_an_error_or_bytes_within_bounds() {
-    let mutations = std::env::var("VOLFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
-    let mut random = Random(1);
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let mutations = number("VOLFS_MUTATIONS").unwrap_or(60);
+    let mut random = Random(number("VOLFS_STRESS_SEED").unwrap_or(1));
     let mut decoded = 0;
     for case in cases() {
         let codec = case.codec();

@@ -7,6 +7,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use crate::fuzz::TARGETS;
+use crate::test_support::stress;
 
 /// The most seeds of a target that are read by default.
 const SEEDS: usize = 200;
@@ -32,7 +33,7 @@ fn replay(name: &str) {
     // names are hashes, so that these are as good as any others
     let step = if all { 1 } else { seeds.len().div_ceil(SEEDS) };
     let mut read = 0;
-    for path in found.iter().chain(seeds.iter().step_by(step)) {
+    for path in found.iter().chain(seeds.iter().skip(stress::seed() as usize % step).step_by(step)) {
         let input = fs::read(path).unwrap();
         let done = catch_unwind(|| (target.body)(&input));
         read += done.unwrap_or_else(|_| panic!("{name} fails for {}", path.display()));

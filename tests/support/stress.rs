@@ -19,5 +19,5 @@ pub fn is_long() -> bool {
 
 /// Returns the seed of the random choices: VOLFS_STRESS_SEED, or else always the same.
 pub fn seed() -> u64 {
-    number("VOLFS_STRESS_SEED").unwrap_or(1)
+    number("VOLFS_STRESS_SEED").unwrap_or(1).max(1)
 }
