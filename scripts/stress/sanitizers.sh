@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests under a tool that sees what is undefined: AddressSanitizer, ThreadSanitizer, valgrind.
+# Runs tests under a tool that sees what is undefined: AddressSanitizer, ThreadSanitizer, Miri, valgrind.
 #
-#     scripts/stress/sanitizers.sh address|thread|valgrind [ARGUMENT...]
+#     scripts/stress/sanitizers.sh address|thread|miri|valgrind [ARGUMENT...]
 #
 # The arguments are those of `cargo test`, such as `--lib FILTER` or `--test mount`; each mode has others by default.
 # Those of valgrind are those of valgrind.py.
@@ -53,6 +53,13 @@ case $mode in
         [ $# -gt 0 ] || set -- --lib
         exec cargo test "${build_std[@]}" "$@"
         ;;
+    miri)
+        # It interprets code, and knows few system calls: what is left out maps memory, forks or has signals.
+        unset RUSTC_BOOTSTRAP
+        export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks ${MIRIFLAGS:-}" PROPTEST_CASES=${PROPTEST_CASES:-4}
+        [ $# -gt 0 ] || set -- array::output array::copy codec::zfp::block codec::zfp::tests::any_bits sync::process::tests::a_value
+        exec cargo +nightly miri test --lib -- "$@"
+        ;;
     valgrind)
         command -v valgrind >/dev/null || die "valgrind is missing: apt install valgrind"
         # The kernel's own list of parameters names a page that valgrind takes away: the C library's is right. openat2 is
@@ -61,5 +68,5 @@ case $mode in
         cargo build --profile test --features rustix/use-libc-auxv
         exec python3 scripts/stress/valgrind.py "$(target_dir)/debug/volfs" "$@"
         ;;
-    *) die "which tool? address, thread or valgrind" ;;
+    *) die "which tool? address, thread, miri or valgrind" ;;
 esac

@@ -214,3 +214,44 @@ impl Claim<'_> {
         is_last.then(|| self.work.memory.lock().take().map(|memory| *memory)).flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::volume::{Dims, Region};
+
+    /// A piece of a part of the memory, which begins at `to`.
+    fn piece(to: usize) -> Piece {
+        let at = Dims::filled(1, 0);
+        Piece { selection: 0, brick: at, region: Region { start: at, shape: at }, to }
+    }
+
+    #[test]
+    fn threads_fill_memory_that_is_lent_row_by_row() {
+        let mut memory = vec![0; 8];
+        lend(
+            &mut memory,
+            |lent, _| {
+                let work = Arc::new(Work::new((0..4).map(piece).collect(), lent, true));
+                for _ in 0..2 {
+                    let work = Arc::clone(&work);
+                    thread::spawn(move || {
+                        while let Some(mut claim) = work.claim(|_| 1) {
+                            let (pieces, mut rows) = claim.parts();
+                            for piece in pieces {
+                                // of two bricks, whose samples lie in turn
+                                rows.row(piece.to, 1)[0] += 1 + piece.to as u8;
+                                *rows.local().array(piece.to + 4) = [9];
+                            }
+                            claim.finish();
+                        }
+                    });
+                }
+            },
+            None,
+        );
+        assert_eq!(memory, [1, 2, 3, 4, 9, 9, 9, 9]);
+    }
+}
