@@ -96,8 +96,10 @@ def layouts(name, libver):
         direct.id.write_direct_chunk((0, 0), samples((2, 6), "<u2").tobytes(), 3)
         direct[2:] = samples((2, 6), "<u2", 5)
         # nobody has this filter, and no chunk
-        unknown = lambda p: (p.set_filter(65000, h5z.FLAG_OPTIONAL, ()), p.set_deflate(4))
+        unknown = lambda p: (p.set_filter(65000, h5z.FLAG_OPTIONAL, ()), p.set_fletcher32())
         low(file, "unknown filter", h5t.STD_I16LE, (5, 6), (2, 6), samples((5, 6), "<i2"), unknown)
+        file["type"] = np.dtype("<i2")
+        file.create_dataset("named type", (3, 4), file["type"])[...] = samples((3, 4), "<i2")
         for number in range(3):
             file.attrs[f"number {number}"] = number
     expect_all(name)

@@ -497,6 +497,23 @@ mod tests {
     }
 
     #[test]
+    fn a_dataset_that_replaced_another_keeps_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zgy");
+        fs::write(&path, data()).unwrap();
+        let catalog = Catalog::new(registry(), LocalTree::below(folder.path()), with(), Arc::default()).unwrap();
+        let number = || {
+            let root = catalog.node(ROOT).unwrap();
+            catalog.find(&root, OsStr::new("x.zgy")).unwrap().unwrap().id
+        };
+        let before = number();
+        fs::write(folder.path().join("new"), data()).unwrap();
+        fs::rename(folder.path().join("new"), &path).unwrap();
+        let after = number();
+        assert!(after != before && number() == after && number() == after);
+    }
+
+    #[test]
     fn a_source_goes_and_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("source");

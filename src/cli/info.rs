@@ -364,6 +364,8 @@ mod tests {
             "name": 7, "format": "x", "x": {"list": [[1]]}, "geometry": {}, "levels": {"l": [{}]}, "metadata": [{}],
         });
         assert!(text(&odd).contains("1 item (--json"));
+        let many = json!({"metadata": vec![json!({"name": "x"}); MAX_ENTRIES + 3]});
+        assert!(text(&many).contains("\n  3 more (--json shows them)\n"), "{}", text(&many));
     }
 
     #[test]

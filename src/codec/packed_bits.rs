@@ -279,6 +279,15 @@ mod tests {
     }
 
     #[test]
+    fn samples_of_other_sizes_and_signs_are_refused() {
+        let refused = |size: u32, sign: u32| {
+            let parameters = json!({"parameters": [2, 0, 4, 0, size, sign, 0, 0]});
+            new_scaleoffset(parameters.as_object().unwrap()).is_err()
+        };
+        assert!(!refused(2, 1) && refused(3, 1) && refused(2, 2));
+    }
+
+    #[test]
     fn integers_of_all_bits_are_stored_as_they_are() {
         let codec = with(new_scaleoffset, &[2, 16, 2, 0, 2, 1, 1, 1, 0]);
         let mut out = [0; 4];

@@ -288,4 +288,13 @@ mod tests {
         assert_eq!(look(6, 900), (false, false), "it was given back");
         assert_eq!(look(7, 901), (false, true));
     }
+
+    #[test]
+    fn the_kernel_keeps_pages_of_one_version_from_the_second_open_on() {
+        let refreshes = Refreshes::default();
+        let keeps = |epoch| refreshes.keeps_pages(Ino::ROOT, epoch);
+        assert!(keeps(0) && !keeps(1));
+        std::thread::sleep(DROPPED_AFTER + Duration::from_millis(1));
+        assert!(keeps(1) && !keeps(2) && !keeps(2));
+    }
 }

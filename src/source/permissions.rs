@@ -122,6 +122,14 @@ mod tests {
         list
     }
 
+    #[test]
+    fn of_two_owners_the_one_with_rights_is_worth_more() {
+        assert!(of(1, 1, 0o550).worth() > of(1, 1, 0o055).worth());
+        // others have as many, and root needs none
+        assert!(of(1, 1, 0o550).worth() > of(0, 1, 0o550).worth());
+        assert!(of(1, 1, 0o050).worth() < of(0, 1, 0o050).worth());
+    }
+
     proptest! {
         #[test]
         fn both_together_give_nothing_that_one_denies(

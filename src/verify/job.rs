@@ -609,15 +609,17 @@ mod tests {
 
     #[test]
     fn a_change_is_one_finding_and_the_end_and_other_errors_have_their_places() {
-        let finding = |error: FormatError| {
+        let finding = |times: usize, error: FormatError| {
             let job = Job::new(0, "x.zgy".into(), Err(Box::new(Finding::note("a note"))), 10);
-            (0..2).for_each(|lod| job.add_failure(&error, |found| found.of_lod(lod)));
+            (0..times).for_each(|lod| job.add_failure(&error, |found| found.of_lod(lod)));
             let found = job.found.lock().findings.clone().entries().0;
             (job.is_over(), found.into_iter().filter(|found| found.reason != "a note").collect::<Vec<_>>())
         };
         let changed = Finding::damage("it changed while it was checked; verify it again");
-        assert_eq!(finding(SourceError::Changed.into()), (true, vec![changed]));
-        let (is_over, found) = finding(FormatError::Damaged("its table is odd".into()));
+        for times in [1, 2] {
+            assert_eq!(finding(times, SourceError::Changed.into()), (true, vec![changed.clone()]));
+        }
+        let (is_over, found) = finding(2, FormatError::Damaged("its table is odd".into()));
         assert_eq!((is_over, found.iter().map(|found| found.lod).collect()), (false, vec![Some(0), Some(1)]));
     }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, RwLock};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
@@ -423,7 +424,13 @@ fn a_source_that_stalls_is_named_by_every_command_and_in_the_log() {
     assert_eq!(mount.log().matches(&line).count(), 1, "{}", mount.log());
     assert!(mount.log().contains("; 3 reads wait"), "{}", mount.log());
 
+    let dataset = hanging.dataset();
+    let late = thread::spawn(move || ended(&["info"], Some(&dataset)));
+    // more than one look at what it does
+    thread::sleep(Duration::from_millis(1200));
     hanging.goes_on(readers);
+    let late = late.join().unwrap();
+    assert!(late.status.success(), "{}", text(&late.stderr));
     assert!(comes_true(LIMIT, || mount.status()["source_stall"].is_null()));
     let again = format!("server/{SLOW}: the source answers again, after ");
     assert!(comes_true(LIMIT, || mount.log().matches(&again).count() == 1), "{}", mount.log());

@@ -179,8 +179,12 @@ fn a_cache_is_shown_checked_and_cleared() {
     let printed = text(&output("cache", &["--check"], &dir));
     assert!(printed.contains(file.file_name().unwrap().to_str().unwrap()), "{printed}");
 
-    let printed = text(&output("cache", &["--clear"], &dir));
+    fs::write(file.with_file_name("a thesis"), "").unwrap();
+    let cleared = run("cache", &["--clear"], &dir);
+    let printed = text(&cleared.stdout);
     assert!(printed.starts_with(dir.to_str().unwrap()) && printed.contains("removed 6 files, 1.05 MiB"), "{printed}");
+    assert!(text(&cleared.stderr).contains("left 1 file not of the cache"), "{}", text(&cleared.stderr));
+    fs::remove_file(file.with_file_name("a thesis")).unwrap();
     assert!(text(&output("cache", &[], &dir)).contains("nothing"));
     assert_eq!(json(&["--clear", "--json"])["cleared"]["files"], 0);
 }

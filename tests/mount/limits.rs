@@ -296,6 +296,22 @@ fn memory_stays_below_the_ceiling() {
     assert!(mount.counter("cache_bytes") <= CACHE);
 }
 
+#[test]
+fn what_is_closed_takes_no_memory() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let (folder, file) = (mount.path("v3_int8.zgy/data"), mount.data("v3_int8.zgy", "lod0.raw"));
+    let open = |times: u32| {
+        for _ in 0..times {
+            drop((fs::read_dir(&folder).unwrap(), File::open(&file).unwrap()));
+        }
+        memory(mount.pid(), "RssAnon")
+    };
+    // an open one takes 100 bytes and more
+    let (before, after) = (open(1000), open(15_000));
+    assert!(after < before + (1 << 20), "{before} and {after} bytes");
+}
+
 /// Returns the paths of all files below a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -319,6 +319,11 @@ mod tests {
         let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let shards = json!({"name": "sharding_indexed", "configuration": {
             "chunk_shape": [1], "codecs": [bytes], "index_codecs": [bytes], "index_location": index_location}});
+        array(chunks, shards, shard)
+    }
+
+    /// Opens an array of two shards of `chunks` samples with this codec, of which the second is there.
+    fn array(chunks: u64, shards: serde_json::Value, shard: &[u8]) -> Arc<dyn Array> {
         let description = json!({
             "zarr_format": 3, "node_type": "array", "shape": [2 * chunks], "data_type": "uint8", "fill_value": 7,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunks]}},
@@ -346,5 +351,24 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|at| table(&array, at)), [const { None }; 4]);
         assert_eq!(table(&sharded(2, "start", &[]), 2), Some(("c/1".to_owned(), 0..32)));
         assert_eq!(table(&sharded(1 << 16, "end", &[]), 2), None, "it is too long");
+    }
+
+    #[test]
+    fn a_chunk_lies_within_the_shard_that_is_in_a_shard() {
+        let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        let shards = |chunk: u64, codec| {
+            json!({"name": "sharding_indexed", "configuration": {
+                "chunk_shape": [chunk], "codecs": [codec], "index_codecs": [bytes]}})
+        };
+        let index = |places: [u64; 4]| places.map(u64::to_le_bytes).concat();
+        // four chunks of one sample, two in each inner shard; the last one would begin behind its shard
+        let [first, second] = [index([0, 1, 1, 1]), index([0, 1, 34, 1])];
+        let outer = index([0, 34, 34, 34]);
+        let array =
+            array(4, shards(2, shards(1, bytes.clone())), &[b"ab", &first[..], b"cd", &second, &outer].concat());
+        let brick = |at: u64| array.brick(&[at].into(), Blocking::Yes);
+        assert!((4..7).all(|at| brick(at).is_ok_and(|brick| !matches!(brick, Brick::Constant(_)))));
+        let error = brick(7).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("is at bytes 34 to 35 of a shard of 34 bytes, c/1"), "{error}");
     }
 }

@@ -457,8 +457,10 @@ mod tests {
         let part = &mut bytes[begin..begin + length];
         assert!(check_sum_at_end(part, "part").is_ok());
         part[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-        let sum = lookup3(&part[..length - 4]);
-        part[length - 4..].copy_from_slice(&sum.to_le_bytes());
+        if at < length - 4 {
+            let sum = lookup3(&part[..length - 4]);
+            part[length - 4..].copy_from_slice(&sum.to_le_bytes());
+        }
         let dataset = match open_file(&Hdf5, bytes) {
             Ok(dataset) => dataset,
             Err(error) => return error.to_string(),
@@ -497,6 +499,8 @@ mod tests {
             assert!(said.contains(heap), "{at}, {value}: {said}");
         }
         assert!(said_of("links-latest.h5", b"FRHP", 146, 7, 1, 2).contains("a heap of its metadata has filters"));
+        let said = said_of("links-latest.h5", b"FRHP", 146, 142, 0, 4);
+        assert!(said.contains("damaged fractal heap: its checksum is wrong"), "{said}");
     }
 
     #[test]

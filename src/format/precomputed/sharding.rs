@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// By cloud-volume's implementation.
-    const MURMUR: [(u64, u64); 7] = [
+    const MURMUR: [(u64, u64); 8] = [
         (0, 0x4772_b084_e028_ae41),
         (1, 0xe8bd_67d6_16d4_ce9a),
         (42, 0xc20b_94f9_5119_f47a),
@@ -251,6 +251,7 @@ mod tests {
         (1 << 40, 0xf7ee_bd7b_c2dc_2c2b),
         (u64::MAX, 0x574f_66bd_212b_5d1a),
         (0x0123_4567_89ab_cdef, 0x7080_3626_4c10_9d93),
+        (0x1234_5678_9abc_def0, 0x5356_93d3_3dd3_4552),
     ];
 
     #[test]

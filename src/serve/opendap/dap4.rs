@@ -313,6 +313,13 @@ mod tests {
                 && sliced.contains("<Dimension name=\"y\" size=\"3\"/>")
         );
         assert_eq!(escaped("a\u{1}b\n'"), "ab&#10;&#39;");
+        let sample = |dtype| {
+            let mut text = String::new();
+            attribute(&mut text, "", ("_FillValue", &CfValue::Sample(-1.0)), dtype);
+            text
+        };
+        assert!(sample(Dtype::Float64).contains("type=\"Float64\"><Value>-1.0<"), "{}", sample(Dtype::Float64));
+        assert!(sample(Dtype::Int16).contains("type=\"Int16\"><Value>-1<"), "{}", sample(Dtype::Int16));
         assert!(error(413, "a<b").contains(
             "<Error xmlns=\"http://xml.opendap.org/ns/DAP/4.0#\" httpcode=\"413\"><Message>a&lt;b</Message></Error>"
         ));
