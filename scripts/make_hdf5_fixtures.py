@@ -209,6 +209,8 @@ def links(name, libver):
         file["dangling"] = h5py.SoftLink("/group/none")
         file["outside"] = h5py.ExternalLink("other.h5", "/array")
         inner["loop"] = file["group"]
+        inner["root"] = file["/"]
+        file.attrs["title"] = "links"
         inner["soft loop"] = h5py.SoftLink("/group")
         many = file.create_group("many")
         for number in range(30):

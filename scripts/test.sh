@@ -41,7 +41,7 @@ done
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
 # a build of its own, for which a user would wait for minutes
-[ -z "${CI:-}" ] || check ./scripts/stress/schedules.sh 500
+[ -z "${CI:-}" ] || check ./scripts/stress/schedules.sh 20000
 ! command -v python3 >/dev/null || check ./scripts/check_house.py
 # tests compare with libzfp
 check cargo test --features libzfp,ndarray

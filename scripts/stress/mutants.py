@@ -2,16 +2,17 @@
 """How many wrong lines would the tests notice? Changes the source in many small ways, and runs the tests for each.
 
     scripts/stress/mutants.py WORK [--seed N] [--count N] [--only FOLDER[,FOLDER]] [--more FOLDER[,FOLDER]] [--minutes N]
-                              [--suites NAME[,NAME]] [--report]
+                              [--suites NAME[,NAME]] [--again RESULTS] [--report]
 
 A mutant is one change: another operator, a function that returns at once, a call that is left out. Which ones are tried
 is a random sample of all of them. All mutants of a sample are compiled into one program, which does what the variable
 VOLFS_MUTANT says, so that a mutant costs the tests that reach it and no build. Which tests reach it is found first, by
 running each test alone. What is found is kept in WORK: the same command goes on where it was stopped, and --report
 prints what is known. Lines of the folders of --more are three times as likely. --suites lib builds and runs the
-library's tests alone, a quarter of the work: what survives them may be noticed by the others. Mutants that change nothing that a
-test could see are in mutants_accepted.txt, each with the reason: they are not tried again, and not counted. Mutants run
-in a namespace where only WORK and what is temporary can be written to.
+library's tests alone, a quarter of the work: what survives them may be noticed by the others. --again tries those that
+survived before, by the results.jsonl of another WORK. Mutants that change nothing that a test could see are in
+mutants_accepted.txt, each with the reason: they are not tried again, and not counted. Mutants run in a namespace where
+only WORK and what is temporary can be written to.
 
 Needs root, and `pip install tree-sitter tree-sitter-rust`.
 """
@@ -167,8 +168,8 @@ def accepted():
     return found
 
 
-def sample(tree, only, more, count, seed):
-    """Returns mutants of the files of a checkout, one a line at most, at random."""
+def sample(tree, only, more, count, seed, again=None):
+    """Returns mutants of the files of a checkout, one a line at most, at random; only those in `again`, if it is given."""
     import tree_sitter
     import tree_sitter_rust
 
@@ -180,7 +181,7 @@ def sample(tree, only, more, count, seed):
         if LEFT_OUT.search(name) or (only and folder(name) not in only):
             continue
         for line, what, edits in candidates(path.read_bytes(), parser):
-            if (name, what) not in left_out:
+            if (name, what) not in left_out and (again is None or (name, what) in again):
                 lines[name, line].append((what, edits))
     rng = random.Random(seed)
     places = sorted(lines)
@@ -425,6 +426,7 @@ def main():
     parser.add_argument("--more", type=lambda names: names.split(","), default=[])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--suites", type=lambda names: names.split(","), default=SUITES)
+    parser.add_argument("--again", type=Path)
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     if Path("/tmp") in arguments.work.parents:
@@ -444,7 +446,12 @@ def main():
         for name in files.split("\0")[:-1]:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
-        mutants, programs = build(tree, sample(tree, arguments.only, arguments.more, arguments.count, arguments.seed), arguments.suites)
+        again = None
+        if arguments.again:
+            before = map(json.loads, arguments.again.read_text().splitlines())
+            again = {(one["file"], one["what"]) for one in before if not one["outcome"].startswith("caught")}
+        sampled = sample(tree, arguments.only, arguments.more, arguments.count, arguments.seed, again)
+        mutants, programs = build(tree, sampled, arguments.suites)
         built.write_text(json.dumps({"mutants": mutants, "programs": programs}))
     if "VOLFS_MUTANTS_ISOLATED" not in os.environ:
         isolate(arguments)

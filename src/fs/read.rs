@@ -542,6 +542,12 @@ mod tests {
                 // a marker page is answered from memory, and nothing of the array is read for it
                 let is_marker = pieces.iter().any(|(from, _)| *from == at + page());
                 let size = if is_marker { page() as u32 } else { 128 << 10 };
+                // a read of more than the page gets more
+                let two = read(&fs, plain, at, 2 * page() as u32, is_marker);
+                assert!(
+                    whole[at as usize..].starts_with(&two)
+                        && two.len() as u64 == (2 * page()).min(whole.len() as u64 - at)
+                );
                 let source = fs.counters.bytes_decoded.get() + fs.counters.cache_hits.get();
                 let bytes = read(&fs, handle, at, size, true);
                 assert_eq!(bytes, whole[at as usize..][..bytes.len()], "{name} at {at}");

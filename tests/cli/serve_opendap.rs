@@ -133,6 +133,7 @@ fn expressions_that_lie_are_refused_in_the_form_of_the_protocol() {
         } else {
             assert!(answer.text().starts_with(&format!("Error {{\n    code = {status};\n    message = \"")));
             assert_eq!(answer.header("content-description"), "dods_error");
+            assert_eq!(answer.header("cache-control"), "no-store");
         }
     }
     assert_eq!(server.get("/north.zgy/data/lod9.dds").status, 404);

@@ -130,6 +130,7 @@ fn each_object_is_shown_once_and_links_may_lead_in_circles() {
         assert_eq!(info.native["aliases"], json!(others), "{name}");
         assert_eq!(found.native["attributes"]["attribute 29"], "text 29", "{name}");
         assert_eq!(dataset.info().native["user_block"], 1024);
+        assert_eq!(dataset.info().native["groups"], json!({"/": {"title": "links"}}));
     }
 }
 

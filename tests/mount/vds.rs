@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{XattrFlags, setxattr};
@@ -22,6 +22,23 @@ fn layers() -> Vec<Value> {
 
 fn text<'a>(layer: &'a Value, key: &str) -> &'a str {
     layer[key].as_str().unwrap()
+}
+
+#[test]
+fn folders_of_chunks_may_be_links() {
+    let source = source_of("vds", &["json-names"]);
+    let (dataset, aside) = (source.path().join("json-names"), source.path().join("aside"));
+    fs::create_dir(&aside).unwrap();
+    for name in names(&dataset).into_iter().filter(|name| dataset.join(name).is_dir()) {
+        fs::rename(dataset.join(&name), aside.join(&name)).unwrap();
+        symlink(Path::new("../aside").join(&name), dataset.join(name)).unwrap();
+    }
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let layer = layers().into_iter().find(|layer| text(layer, "dataset") == "json-names").unwrap();
+    let file = mount.path("json-names").join(text(&layer, "folder")).join("lod0.raw");
+    let Some(direct) = Mount::of(test_data("vds")) else { return };
+    let same = direct.path("json-names").join(text(&layer, "folder")).join("lod0.raw");
+    assert!(fs::read(file).unwrap() == fs::read(same).unwrap());
 }
 
 #[test]

@@ -324,6 +324,21 @@ mod tests {
         assert!(folder.read_at("a/c/0", 3, &mut out, Blocking::Yes).is_err());
     }
 
+    #[test]
+    fn numbers_of_more_than_32_bits_stand_behind_the_name() {
+        let mut file = zip(&[("a/0", b"chunk")]);
+        let [entry, end] = [ENTRY, END].map(|signature| file.windows(4).position(|w| *w == signature[..]).unwrap());
+        file[entry + 20..][..8].fill(0xff);
+        file[entry + 30] = 20;
+        file[end + 12] += 20;
+        let further = [&[1, 0, 16, 0][..], &5u64.to_le_bytes(), &5u64.to_le_bytes()].concat();
+        file.splice(entry + 46 + 3..entry + 46 + 3, further);
+        let folder = ZipFolder::open(Arc::new(MemoryFolder::of_one_file(file))).ok().unwrap();
+        let mut out = [0; 5];
+        assert_eq!(folder.read_at("a/0", 0, &mut out, Blocking::Yes), Ok(true));
+        assert_eq!((&out, folder.len("a/0")), (b"chunk", Ok(Some(5))));
+    }
+
     /// Changes the only entry of a zip file: 16-bit or 32-bit numbers at places behind a signature.
     fn with(mut file: Vec<u8>, changes: &[(&[u8], usize, u32, usize)]) -> ZipFolder {
         for (signature, at, value, width) in changes {

@@ -406,7 +406,7 @@ mod tests {
 
     const TEXT: &str = "# all of us\n[default]\naws_access_key_id = A\naws_secret_access_key=B=\n\n\
         [profile work]\nregion = eu-west-1\n; no\ns3 =\n  max_concurrent_requests = 20\n  region = nested\n\
-        [profile sso]\nsso_session = us\n[other";
+        [profile sso]\nsso_session = us\n[profile both]\nrole_arn = r\naws_access_key_id = A\n[other";
 
     #[test]
     fn keys_of_the_section_are_found_and_no_others() {
@@ -420,6 +420,7 @@ mod tests {
         assert_eq!((default.get("region"), default.unknown_way()), (None, None));
         assert_eq!(profile("profile work").get("region"), Some("eu-west-1"));
         assert_eq!(profile("profile sso").unknown_way(), Some("sso_session"));
+        assert_eq!(profile("profile both").unknown_way(), None, "its keys do");
         assert_eq!(profile("none"), Profile::default());
     }
 

@@ -521,6 +521,7 @@ mod tests {
         // another array, as after the dataset was refreshed
         let other = preview(&[100, 200, 400], Dtype::UInt8, &PLAIN);
         assert!(read(&other, 0..10, &sample).1 > 0 && other.fingerprint() == file.fingerprint());
+        assert_ne!(preview(&[100, 200, 401], Dtype::UInt8, &PLAIN).fingerprint(), file.fingerprint());
     }
 
     #[test]
