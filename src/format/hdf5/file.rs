@@ -452,8 +452,18 @@ mod tests {
 
     /// Returns all that is said of a file whose first part with this signature has other bytes, and the right checksum.
     fn said_of(name: &str, signature: &[u8; 4], length: usize, at: usize, value: u64, width: usize) -> String {
+        said_of_part(name, (signature, 0), length, (at, value, width)).unwrap()
+    }
+
+    /// The same of the part with this number; `None` if there are fewer.
+    fn said_of_part(
+        name: &str,
+        (signature, number): (&[u8; 4], usize),
+        length: usize,
+        (at, value, width): (usize, u64, usize),
+    ) -> Option<String> {
         let mut bytes = std::fs::read(test_data("hdf5").join(name)).unwrap();
-        let begin = bytes.windows(4).position(|window| window == signature).unwrap();
+        let (begin, _) = bytes.windows(4).enumerate().filter(|(_, window)| *window == signature).nth(number)?;
         let part = &mut bytes[begin..begin + length];
         assert!(check_sum_at_end(part, "part").is_ok());
         part[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
@@ -463,13 +473,13 @@ mod tests {
         }
         let dataset = match open_file(&Hdf5, bytes) {
             Ok(dataset) => dataset,
-            Err(error) => return error.to_string(),
+            Err(error) => return Some(error.to_string()),
         };
         let mut said = dataset.info().warnings.clone();
         said.extend(dataset.hidden().iter().map(|layer| layer.reason.clone()));
         let arrays = dataset.layers().iter().map(|layer| &*layer.levels[0]);
         said.extend(arrays.filter_map(|array| naive::read_all(array).err()).map(|error| error.to_string()));
-        said.join("\n")
+        Some(said.join("\n"))
     }
 
     #[test]
@@ -499,8 +509,11 @@ mod tests {
             assert!(said.contains(heap), "{at}, {value}: {said}");
         }
         assert!(said_of("links-latest.h5", b"FRHP", 146, 7, 1, 2).contains("a heap of its metadata has filters"));
-        let said = said_of("links-latest.h5", b"FRHP", 146, 142, 0, 4);
-        assert!(said.contains("damaged fractal heap: its checksum is wrong"), "{said}");
+        // the heap of a group, and that of the attributes of an array
+        for number in 0..2 {
+            let said = said_of_part("links-latest.h5", (b"FRHP", number), 146, (142, 0, 4)).unwrap();
+            assert!(said.contains("damaged fractal heap: its checksum is wrong"), "{number}: {said}");
+        }
     }
 
     #[test]
