@@ -509,7 +509,7 @@ mod tests {
             assert!(said.contains(heap), "{at}, {value}: {said}");
         }
         assert!(said_of("links-latest.h5", b"FRHP", 146, 7, 1, 2).contains("a heap of its metadata has filters"));
-        // the heap of a group, and that of the attributes of an array
+        // of attributes, and of a group
         for number in 0..2 {
             let said = said_of_part("links-latest.h5", (b"FRHP", number), 146, (142, 0, 4)).unwrap();
             assert!(said.contains("damaged fractal heap: its checksum is wrong"), "{number}: {said}");
