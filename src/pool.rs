@@ -314,7 +314,7 @@ impl Drop for WaitingRequest {
     }
 }
 
-/// Starts so many threads, which end at once. A runtime that the system refuses one would panic.
+/// Starts so many threads, which end at once: a runtime of tokio panics if the system refuses it one.
 pub(crate) fn try_threads(count: usize) -> io::Result<()> {
     let gate = Mutex::new(());
     std::thread::scope(|scope| {

@@ -295,6 +295,6 @@ mod tests {
         let keeps = |epoch| refreshes.keeps_pages(Ino::ROOT, epoch);
         assert!(keeps(0) && !keeps(1));
         std::thread::sleep(DROPPED_AFTER + Duration::from_millis(1));
-        assert!(keeps(1) && !keeps(2) && !keeps(2));
+        assert!(keeps(1) && !keeps(2));
     }
 }

@@ -149,8 +149,11 @@ fn every_call_ends_as_on_a_read_only_file_system_of_the_kernel() {
         calls.display()
     );
     let Some(told) = run_above(&script, &mount) else { return };
-    let told = told.trim();
-    assert!(told.is_empty() || told.strip_suffix(" calls").is_some_and(|n| n.parse::<u32>().unwrap() > 1000), "{told}");
+    if told.is_empty() {
+        return skip("there is no Python");
+    }
+    let count = told.trim().strip_suffix(" calls").and_then(|count| count.parse::<u32>().ok());
+    assert!(count.is_some_and(|count| count > 1000), "{told}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ def calls(other):
     names = ["RDONLY", "WRONLY", "RDWR", "WRONLY|TRUNC", "RDONLY|TRUNC", "RDWR|APPEND", "RDONLY|DIRECTORY", "RDONLY|NOFOLLOW", "PATH",
              "PATH|NOFOLLOW", "RDONLY|CREAT", "WRONLY|CREAT", "RDWR|CREAT|EXCL", "RDONLY|CREAT|DIRECTORY", "RDWR|TMPFILE",
              "WRONLY|NONBLOCK", "RDONLY|NOATIME"]
-    flags = {name: sum({getattr(os, f"O_{part}") for part in name.split("|")} - {0}) for name in names}
+    flags = {name: sum(getattr(os, f"O_{part}") for part in name.split("|")) for name in names}
     return {
         **{f"open {name}": opening(bits) for name, bits in flags.items()},
         "chmod": lambda path: os.chmod(path, 0o600),
@@ -106,7 +106,7 @@ def result(call, path):
 
 
 mountpoint, folder, file = map(Path, sys.argv[1:])
-results, others = {}, 0
+results = {}
 for root in (folder, mountpoint):
     os.chdir(root)
     for name, call in calls(str(root / file)).items():

@@ -307,7 +307,7 @@ fn what_is_closed_takes_no_memory() {
         }
         memory(mount.pid(), "RssAnon")
     };
-    // an open one takes 100 bytes and more
+    // a handle takes 60 bytes and more
     let (before, after) = (open(1000), open(25_000));
     assert!(after < before + (1 << 20), "{before} and {after} bytes");
 }
