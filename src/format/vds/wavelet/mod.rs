@@ -280,10 +280,12 @@ const FIXED: usize = 256 << 10;
 
 /// Makes `items` at least `count` long, with arbitrary content, in no more memory than the largest count so far needs.
 fn grow_to<T: Copy + Default>(items: &mut Vec<T>, count: usize) -> Result<(), String> {
-    if items.len() < count {
+    if items.capacity() < count {
         // frees the old memory before it allocates the new
         *items = Vec::new();
         *items = try_with_capacity(count).map_err(|e| e.to_string())?;
+    }
+    if items.len() < count {
         items.resize(count, T::default());
     }
     Ok(())

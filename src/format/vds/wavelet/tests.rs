@@ -164,13 +164,21 @@ fn a_chunk_of_its_header_alone_is_zero() {
 
 #[test]
 fn errors_name_the_damaged_part() {
-    let case = cases().into_iter().find(|case| case.name == "plain").unwrap();
+    let all = cases();
+    let mut used = Scratch::default();
+    for other in &all {
+        decoded(&other.chunk, &other.expected, None, &mut used).unwrap();
+    }
+    let case = all.iter().find(|case| case.name == "plain").unwrap();
     let stream = ChunkParts::read(&case.chunk, &case.expected, false).unwrap().stream.as_ptr().addr()
         - case.chunk.as_ptr().addr();
-    let with = |at: usize, bytes: &[u8]| {
+    let mut with = |at: usize, bytes: &[u8]| {
         let mut chunk = case.chunk.clone();
         chunk[at..at + bytes.len()].copy_from_slice(bytes);
-        decoded(&chunk, &case.expected, None, &mut Scratch::default()).unwrap_err()
+        let error = decoded(&chunk, &case.expected, None, &mut Scratch::default()).unwrap_err();
+        let later = decoded(&chunk, &case.expected, None, &mut used).unwrap_err();
+        assert_eq!(later, error, "after chunks that need more memory");
+        error
     };
     assert_eq!(with(24, &[0; 4]), "0 is no length for the zero runs");
     assert_eq!(with(24, &i32::MAX.to_le_bytes()), "the data ends within the zero runs");
@@ -191,6 +199,7 @@ proptest! {
     #[test]
     fn damage_never_panics(
         which in 0usize..29,
+        before in 0usize..29,
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         level in 0u8..20,
     ) {
@@ -205,9 +214,11 @@ proptest! {
         let mut scratch = Scratch::default();
         let level = Some(level).filter(|l| *l < 16);
         let first = decoded(&chunk, &case.expected, level, &mut scratch);
-        // the outcome does not depend on what was decoded before
-        prop_assert!(decoded(&chunk, &case.expected, level, &mut scratch) == first);
         prop_assert!(scratch.bytes() <= working_set(case.expected.size));
+        // the outcome does not depend on what was decoded before
+        let other = &cases[before % cases.len()];
+        prop_assert!(decoded(&other.chunk, &other.expected, None, &mut scratch).is_ok());
+        prop_assert!(decoded(&chunk, &case.expected, level, &mut scratch) == first);
     }
 }
 

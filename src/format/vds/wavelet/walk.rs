@@ -278,9 +278,11 @@ pub(super) struct List<T> {
 }
 
 impl<T: Copy + Default> List<T> {
-    /// Empties the list and makes room for `most` items.
+    /// Empties the list and makes room for `most` items, and no more: whether a damaged chunk is an error must not depend
+    /// on the chunks that were decoded before it.
     pub(crate) fn reset(&mut self, most: usize) -> Result<(), String> {
         self.length = 0;
+        self.items.truncate(most);
         grow_to(&mut self.items, most)
     }
 
