@@ -248,8 +248,18 @@ impl SourceRoot {
     }
 
     /// Follows the links of a path, relative to `at`, and judges where they lead. `name` is the path with all folders.
+    /// Those of /proc/PID, which lead to where other processes have their mounts, lead out of every source: there the
+    /// kernel tells a path as that process has it.
     fn locate_by_links(&self, at: BorrowedFd, path: &Path, name: &Path) -> io::Result<Option<Found>> {
-        match self.openat(at, path, PLACE) {
+        let resolve = if self.anywhere { ResolveFlags::empty() } else { ResolveFlags::NO_MAGICLINKS };
+        let opened = match self.openat2(at, path, (PLACE, resolve)) {
+            Err(Errno::NOSYS | Errno::PERM) => match self.openat(at, path, PLACE) {
+                Ok(handle) if !self.anywhere && !is_mounted_here(handle.as_fd()) => Err(Errno::LOOP),
+                opened => opened,
+            },
+            opened => opened,
+        };
+        match opened {
             Ok(handle) => self.judge(handle, name),
             Err(e) if self.anywhere || is_out_of_descriptors(e) || self.stays_below(name) => Err(e.into()),
             Err(_) => Ok(None),
@@ -363,6 +373,13 @@ fn mount_of(file: BorrowedFd) -> Option<u64> {
     info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
+/// Returns whether a file is on one of the mounts of this process, as far as the kernel tells.
+fn is_mounted_here(file: BorrowedFd) -> bool {
+    let Some(mount) = mount_of(file).map(|number| number.to_string()) else { return true };
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    mounts.split(|byte| *byte == b'\n').any(|line| line.split(|byte| *byte == b' ').next() == Some(mount.as_bytes()))
+}
+
 /// Makes reads of a file wait, which matters for file systems of other programs.
 fn without_nonblock(file: OwnedFd) -> io::Result<File> {
     // of the flags that can be changed this is the only one that was set
@@ -372,8 +389,9 @@ fn without_nonblock(file: OwnedFd) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{BufRead, BufReader, Read};
     use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
     use std::sync::mpsc;
     use std::time::Instant;
 
@@ -480,6 +498,35 @@ mod tests {
     }
 
     #[test]
+    fn links_to_the_mounts_of_another_process_lead_out_of_the_source() {
+        let sample = Sample::new();
+        let file = sample.at("root/a/x");
+        // there, another file is what its path is here
+        let script =
+            format!("mount --bind {} {} && echo mounted && read end", sample.at("other/x").display(), file.display());
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
+        let Ok(mut other) = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() else {
+            return;
+        };
+        let mut line = String::new();
+        BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line == "mounted\n" {
+            sample.link(format!("/proc/{}/root{}", other.id(), file.display()), "root/link");
+            assert_eq!(fs::read_to_string(sample.at("root/link")).unwrap(), "outside");
+            for root in sample.roots() {
+                assert!(root.locate(&sample.at("root/link")).unwrap().is_none());
+                assert!(root.open_file(&sample.at("root/link")).unwrap().is_none());
+                let top = root.locate(&sample.at("root")).unwrap().unwrap();
+                assert!(root.locate_in(&top, Path::new("link")).unwrap().is_none());
+            }
+        }
+        // it ends with its input
+        drop(other.stdin.take());
+        other.wait().unwrap();
+    }
+
+    #[test]
     fn nothing_tells_whether_a_path_outside_exists() {
         let sample = Sample::new();
         sample.link(sample.at("other/x"), "root/there");
@@ -531,7 +578,7 @@ mod tests {
     #[test]
     fn a_pipe_that_takes_the_place_of_a_file_holds_nobody_up() {
         let sample = Sample::new();
-        let made = std::process::Command::new("mkfifo").arg(sample.at("root/a/pipe")).status();
+        let made = Command::new("mkfifo").arg(sample.at("root/a/pipe")).status();
         assert!(made.unwrap().success());
         let (done, finished) = mpsc::channel();
         thread::spawn(move || {
