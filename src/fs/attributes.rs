@@ -15,7 +15,7 @@ use super::resolve::{DOT_VOLFS, Resolved, STATUS};
 use crate::catalog::{Node, OpenDataset};
 use crate::pool::Bulkhead;
 use crate::source::{Blocking, Permissions};
-use crate::view::{Item, ShownArray};
+use crate::view::ShownArray;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
 /// check of the source this is less than a second.
@@ -183,13 +183,12 @@ impl Volfs {
             }
             Resolved::State(_) => None,
             Resolved::Node(node) => node.permissions(),
-            Resolved::Error(node, _) | Resolved::Inside(node, _, _, Item::DESCRIPTION) => {
-                node.description_permissions()
-            }
-            Resolved::Inside(node, open, tree, item) => {
-                let restricted = |source| tree.layer(*item).map_or(source, |layer| of_layer(source, open, layer));
-                node.permissions().map(restricted)
-            }
+            Resolved::Error(node, _) => node.description_permissions(),
+            Resolved::Inside(node, open, tree, item) => match tree.layer(*item) {
+                Some(layer) => node.permissions().map(|source| of_layer(source, open, layer)),
+                // what is said of the whole dataset
+                None => node.description_permissions(),
+            },
         };
         match resolved.is_folder() {
             true => self.chosen(shown, FOLDER, true),

@@ -281,7 +281,7 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         assert!(comes_true(SOON, || !reads(OTHER, &color)), "{path}");
         source.give(path, OWNED, mode[1]);
     }
-    let other = [mount.path("vds/Amplitude/lod0.raw"), mount.path("vds/dataset.json")];
+    let other = ["vds/Amplitude/lod0.raw", "vds/dataset.json", "vds/outline.geojson"].map(|path| mount.path(path));
     source.give("vds/LayerStatus", OWNED, 0o644);
     assert!(comes_true(SOON, || other.iter().all(|path| reads(OTHER, path))), "a description opens");
     source.give("vds/VolumeDataLayout", OWNED, 0o600);
