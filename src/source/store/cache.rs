@@ -28,6 +28,8 @@ const FRESH: Duration = Duration::from_secs(30);
 const PER_LISTING: u32 = 20;
 /// Folders of one source whose listings are remembered.
 const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// Objects of a folder of which it is remembered that bytes were read from the disk.
+const READ_FROM_DISK: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
 /// The most names of all sources that are remembered, 32 bytes each, and how many are.
 const MOST_NAMES: usize = 1 << 20;
 static NAMES: LazyPerProcess<AtomicUsize> = LazyPerProcess::new(|| AtomicUsize::new(0));
@@ -80,6 +82,8 @@ pub(super) struct FolderVersions {
     /// Set when an object was found to have changed.
     changed: Arc<AtomicBool>,
     folders: Mutex<LruCache<Box<str>, Arc<Folder>>>,
+    /// The versions of the objects that were read from the disk, by the hashes of their keys.
+    read: Mutex<LruCache<u64, CacheVersion>>,
 }
 
 #[derive(Default)]
@@ -91,6 +95,8 @@ struct Folder {
 #[derive(Default)]
 struct State {
     versions: Option<Versions>,
+    /// The last listing failed: what `versions` has is of an earlier one, and only tells the next one what has changed.
+    has_failed: bool,
     is_being_listed: bool,
     /// When the last listing ended, and how long it took.
     listed: Option<(Instant, Duration)>,
@@ -133,7 +139,8 @@ impl FolderVersions {
     /// Lists with `client`; sets `changed` when an object has changed.
     pub(super) fn new(client: &Arc<Client>, changed: &Arc<AtomicBool>) -> Self {
         let (client, changed) = (Arc::clone(client), Arc::clone(changed));
-        Self { client, changed, folders: Mutex::new(LruCache::new(FOLDERS)) }
+        let (folders, read) = (Mutex::new(LruCache::new(FOLDERS)), Mutex::new(LruCache::new(READ_FROM_DISK)));
+        Self { client, changed, folders, read }
     }
 
     /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object. If
@@ -155,7 +162,7 @@ impl FolderVersions {
             let left = until.checked_duration_since(Instant::now())?;
             folder.arrived.wait_for(&mut state, left);
         }
-        state.versions.as_ref()?.get(stable_hash(name.as_bytes()))
+        state.versions.as_ref().filter(|_| !state.has_failed)?.get(stable_hash(name.as_bytes()))
     }
 
     fn list(&self, parent: &str, folder: &Arc<Folder>) -> impl Future<Output = ()> + use<> {
@@ -172,7 +179,8 @@ impl FolderVersions {
             {
                 changed.store(true, Relaxed);
             }
-            let before = std::mem::replace(&mut state.versions, listed);
+            state.has_failed = listed.is_none();
+            let before = listed.and_then(|listed| state.versions.replace(listed));
             state.listed = Some((Instant::now(), began.elapsed()));
             state.is_being_listed = false;
             drop(state);
@@ -287,7 +295,22 @@ impl CachedObjects {
 
     /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
     pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
-        self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out))
+        let is_kept = self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out));
+        if is_kept
+            && let Source::Folder(versions) = &self.versions
+            && let Some(version) = versions.get(key, false).and_then(|listed| listed.version)
+        {
+            versions.read.lock().put(stable_hash(key.as_bytes()), version);
+        }
+        is_kept
+    }
+
+    /// Returns whether the store tells of another version of an object in a folder than was read from the disk; `None`
+    /// of an object that is not there.
+    pub(super) fn has_other(&self, key: &str, answer: Option<&ObjectMeta>) -> bool {
+        let Source::Folder(versions) = &self.versions else { return false };
+        let read = versions.read.lock().peek(&stable_hash(key.as_bytes())).copied();
+        read.is_some_and(|version| answer.is_none_or(|answer| !version.is_of(answer)))
     }
 
     /// Returns whether a range of an object, as far as the object has bytes there, seems to be on the disk.

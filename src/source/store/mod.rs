@@ -188,6 +188,7 @@ impl Place for StorePlace {
 #[cfg(test)]
 mod tests {
     use std::pin::Pin;
+    use std::time::{Duration, Instant};
 
     use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
     use object_store::memory::InMemory;
@@ -486,6 +487,36 @@ mod tests {
         assert_ne!(now.about().version, file.version());
         let file = now.open_file(Path::new(""), &RecentWrites::ignored()).unwrap();
         assert_eq!(read(&*file, "", 0, 1), Ok(Some(vec![2])));
+    }
+
+    #[test]
+    #[cfg(feature = "mount")]
+    fn bytes_of_the_disk_and_of_the_store_are_of_one_version() {
+        let (dir, store) = (tempfile::tempdir().unwrap(), Fixture::new(&[("d/x", &[1; 200_000])]));
+        let cached_tree = || {
+            let url = StoreUrl::parse(Path::new("s3://bucket/d")).unwrap();
+            let cache = DiskCache::open(&dir.path().join("cache"), 1 << 30).ok().unwrap();
+            let (client, place) = (store.client(&url.base), "s3://bucket".to_owned());
+            StoreTree::with_client(url, Vec::new(), client, Some(StoreCache { cache, place }))
+        };
+        let disk = |tree: &StoreTree| tree.store_status().unwrap().disk.unwrap();
+        let first = cached_tree();
+        assert_eq!(read(&*open(&first, "s3://bucket/d"), "x", 0, 10), Ok(Some(vec![1; 10])));
+        let began = Instant::now();
+        while disk(&first).files == 0 && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(first);
+        let second = cached_tree();
+        let folder = open(&second, "s3://bucket/d");
+        assert_eq!(read(&*folder, "x", 0, 10), Ok(Some(vec![1; 10])));
+        assert_eq!(disk(&second).hits, 1);
+        store.put("d/x", &[2; 200_000], None);
+        assert_eq!(read(&*folder, "x", 150_000, 10), Err(SourceError::Changed));
+        assert!(folder.is_changed());
+        let folder = open(&second, "s3://bucket/d");
+        assert_eq!(read(&*folder, "x", 150_000, 10), Ok(Some(vec![2; 10])), "in the new version all can be read");
+        assert_eq!(read(&*folder, "x", 0, 10), Ok(Some(vec![2; 10])));
     }
 
     #[test]

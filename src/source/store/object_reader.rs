@@ -65,15 +65,22 @@ impl Store {
         })
     }
 
-    /// Remembers what the store told of an object, which must be what it told before.
-    fn note(&self, object: &ObjectId, changed: &AtomicBool, meta: Option<&ObjectMeta>) -> Result<(), StoreError> {
+    /// Remembers what the store told of an object, which must be what it told before, and the version of what was read
+    /// from the disk.
+    fn note(
+        &self,
+        object: &ObjectId,
+        cached: Option<&CachedObjects>,
+        changed: &AtomicBool,
+        meta: Option<&ObjectMeta>,
+    ) -> Result<(), StoreError> {
         let mut versions = self.versions.lock();
         let is_same = match (versions.peek(object), meta) {
             (Some((Some(before), _)), Some(now)) => before.is_same_version(now),
             (Some((before, _)), now) => before.is_some() == now.is_some(),
             (None, _) => true,
         };
-        if !is_same {
+        if !is_same || cached.is_some_and(|cached| cached.has_other(&object.1, meta)) {
             changed.store(true, Ordering::Relaxed);
             return Err(StoreError::replaced());
         }
@@ -156,9 +163,11 @@ impl ObjectReader {
             (Some(outcome), _) => outcome.map(|fetched| fetched.map(|fetched| fetched.meta)),
             // what was in flight has come, and was read, since it was looked for
             (None, Some(known)) => Ok(known),
-            (None, None) => wait_for(self.store.client.head(key))
-                .unwrap_or_else(|error| Err(error.into()))
-                .and_then(|meta| self.store.note(&object, &self.changed, meta.as_ref()).map(|()| meta)),
+            (None, None) => {
+                wait_for(self.store.client.head(key)).unwrap_or_else(|error| Err(error.into())).and_then(|meta| {
+                    self.store.note(&object, self.cached.as_deref(), &self.changed, meta.as_ref()).map(|()| meta)
+                })
+            }
         };
         outcome.map_err(|error| self.failed("read from", &error))
     }
@@ -247,7 +256,8 @@ impl ObjectReader {
                 outcome => outcome,
             };
             let outcome = outcome.and_then(|fetched| {
-                store.note(&object, &changed, fetched.as_ref().map(|fetched| &fetched.meta)).map(|()| fetched)
+                let meta = fetched.as_ref().map(|fetched| &fetched.meta);
+                store.note(&object, cached.as_deref(), &changed, meta).map(|()| fetched)
             });
             if outcome.as_ref().is_err_and(|error| error.is_other_version) {
                 changed.store(true, Ordering::Relaxed);

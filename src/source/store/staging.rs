@@ -135,21 +135,23 @@ impl Staging {
         request: impl Fn(),
     ) -> Outcome {
         let mut state = self.state.lock();
-        let mut waits = false;
         loop {
             state.drop_expired(object);
             match state.find(object, range) {
+                Some(span) if span.outcome.is_some() => {
+                    let (taken, dropped) = state.take(object, range);
+                    drop(state);
+                    drop(dropped);
+                    return taken;
+                }
                 Some(span) => {
-                    span.waiting = span.waiting.saturating_sub(u32::from(waits));
-                    if span.outcome.is_some() {
-                        let (taken, dropped) = state.take(object, range);
-                        drop(state);
-                        drop(dropped);
-                        return taken;
-                    }
                     span.waiting += 1;
-                    waits = true;
+                    let number = span.number;
                     self.arrived.wait(&mut state);
+                    // another span may have the range by now
+                    if let Some(waited) = state.numbered(object, number) {
+                        waited.waiting -= 1;
+                    }
                 }
                 None => {
                     state.insert(object, wide.clone(), kept);
@@ -229,6 +231,10 @@ impl Staging {
 impl State {
     fn find(&mut self, object: &ObjectId, range: &Range<u64>) -> Option<&mut Span> {
         self.objects.get_mut(object)?.iter_mut().find(|span| span.covers(range))
+    }
+
+    fn numbered(&mut self, object: &ObjectId, number: u64) -> Option<&mut Span> {
+        self.objects.get_mut(object)?.iter_mut().find(|span| span.number == number)
     }
 
     fn insert(&mut self, object: &ObjectId, range: Range<u64>, kept: bool) {
@@ -404,6 +410,29 @@ mod tests {
             requests.borrow_mut().push(wide.clone());
         });
         (got.unwrap().unwrap().bytes.to_vec(), requests.into_inner())
+    }
+
+    #[test]
+    fn whoever_waits_waits_for_one_span() {
+        let (staging, a) = (Staging::default(), object("a"));
+        let [before, own, around] = [0..10, 100..110, 90..120];
+        let waiting = || staging.state.lock().objects[&a].iter().map(|span| span.waiting).sum::<u32>();
+        for range in [&before, &own] {
+            assert_eq!(staging.reserve(&a, range, true), Reservation::Made);
+        }
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| staging.get(&a, &own, (&own, false), || panic!("it is requested")));
+            while waiting() == 0 {
+                thread::yield_now();
+            }
+            assert_eq!(staging.reserve(&a, &around, true), Reservation::Made);
+            staging.arrive(&a, &before, fetched(&before, 200));
+            // the last span takes the place of the one that was read, and is found first
+            assert_eq!(get(&staging, before.clone(), false).1, vec![]);
+            staging.arrive(&a, &around, fetched(&around, 200));
+            assert_eq!(reader.join().unwrap().unwrap().unwrap().bytes[..], (100..110).collect::<Vec<u8>>());
+        });
+        assert_eq!(waiting(), 0, "nobody waits for the range that is still in flight");
     }
 
     #[test]
