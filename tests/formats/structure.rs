@@ -2,16 +2,20 @@
 //! nothing of the test data that can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::format::vds::Vds;
 use crate::format::wkw::Wkw;
 use crate::format::zgy::Zgy;
-use crate::format::{Dataset, Severity};
+use crate::format::{Dataset, Format, OpenWith, Severity};
+use crate::source::IndexCache;
 use crate::test_support::handmade::{Handmade, zfp_header};
-use crate::test_support::memory_folder::{open_file, open_files};
+use crate::test_support::memory_folder::{MemoryFolder, files_below, open_file, open_files};
 use crate::test_support::vds_dataset::{self as vds, Container};
 use crate::test_support::{fixtures, test_data};
+use crate::volume::BrickSet;
 
 /// A dataset of one layer: zlib streams, 3 x 2 x 1 chunks.
 const ZIP: &str = "margins-2-3.vds";
@@ -42,6 +46,35 @@ pub(super) fn three_levels(version: u32, entries: impl Fn(u64) -> [u64; 6]) -> (
     file.entries = entries(body).to_vec();
     file.body = vec![0; 4 * 2048];
     (file, body)
+}
+
+#[test]
+fn bricks_are_visited_where_no_names_are_told() {
+    for (format, name) in [(&Wkw as &dyn Format, "wkw/pyramid"), (&Vds, "vds/wavelet-no-pages")] {
+        let visited = |tells_names: bool| {
+            let folder = MemoryFolder { tells_names, ..MemoryFolder::new(files_below(&test_data(name))) };
+            let dataset = format.open_folder(Arc::new(folder), &OpenWith::new(IndexCache::new(1 << 20))).unwrap();
+            let mut bricks = BTreeMap::new();
+            for layer in dataset.layers() {
+                for (lod, level) in layer.levels.iter().enumerate() {
+                    let mut count = 0;
+                    let visit = &mut |set: BrickSet| {
+                        count += set.len();
+                        true
+                    };
+                    level.visit_stored(visit).unwrap();
+                    bricks.insert((layer.name.clone(), lod), (count, level.info().grid.total()));
+                }
+            }
+            bricks
+        };
+        assert!(visited(true).values().any(|(count, total)| count < total), "{name}: some bricks are not stored");
+        let untold = visited(false);
+        assert!(!untold.is_empty(), "{name}");
+        for (level, (count, total)) in untold {
+            assert_eq!(count, total, "{name}, {level:?}");
+        }
+    }
 }
 
 #[test]

@@ -52,12 +52,14 @@ pub fn open_files(format: &dyn Format, files: BTreeMap<String, Vec<u8>>) -> Resu
 pub struct MemoryFolder {
     pub files: Arc<BTreeMap<String, Vec<u8>>>,
     pub below: String,
+    /// Whether it can be listed, as folders of web servers cannot.
+    pub tells_names: bool,
 }
 
 impl MemoryFolder {
     /// Makes a folder of files.
     pub fn new(files: BTreeMap<String, Vec<u8>>) -> Self {
-        Self { files: Arc::new(files), below: String::new() }
+        Self { files: Arc::new(files), below: String::new(), tells_names: true }
     }
 
     /// Makes the source of a dataset that is a single file.
@@ -97,12 +99,15 @@ impl Folder for MemoryFolder {
         let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         let below = format!("{}{}/", self.below, parts.join("/"));
         match self.files.keys().any(|name| name.starts_with(&below)) {
-            true => Ok(Arc::new(Self { files: Arc::clone(&self.files), below })),
+            true => Ok(Arc::new(Self { files: Arc::clone(&self.files), below, ..*self })),
             false => Err(NoFolder::Absent),
         }
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<bool, SourceError> {
+        if !self.tells_names {
+            return Ok(false);
+        }
         let folder = if below.is_empty() { self.below.clone() } else { format!("{}{below}/", self.below) };
         let mut last = None;
         for rest in self.files.keys().filter_map(|name| name.strip_prefix(&folder)) {

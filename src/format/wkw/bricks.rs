@@ -171,8 +171,14 @@ impl Array for WkwArray {
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
         // a large box may have few cubes: the names of files tell which exist
+        let folder = &self.cubes.folder;
+        if !folder.list("", &mut |_, _| false)? {
+            // no names are told, as by a web server
+            visit(BrickSet::Run(0..self.info.grid.total()));
+            return Ok(());
+        }
         let [low, high] = self.cubes_of_box();
-        Ok(visit_cubes(&*self.cubes.folder, low, high, &mut |at, _| Ok(visit(self.bricks_of(at))))?)
+        Ok(visit_cubes(&**folder, low, high, &mut |at, _| Ok(visit(self.bricks_of(at))))?)
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

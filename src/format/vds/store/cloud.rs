@@ -2,7 +2,7 @@
 //! and one for each chunk.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -84,6 +84,7 @@ impl Cloud {
             layer: name.into(),
             pages,
             window: ChunkObjects::default(),
+            tells_names: OnceLock::new(),
         };
         let valid = record.get("validChunkCount").and_then(Value::as_u64);
         Ok(StoredLayer { method, tolerance, chunks: stated, valid, table: Box::new(table) })
@@ -116,6 +117,8 @@ struct CloudTable {
     /// `None` if each chunk has its metadata with its object.
     pages: Option<MetadataPages>,
     window: ChunkObjects,
+    /// Whether names of objects are told, if that is known.
+    tells_names: OnceLock<bool>,
 }
 
 /// The metadata and length of a chunk whose metadata is in no page.
@@ -124,6 +127,15 @@ type ChunkObject = (ChunkMetadata, u64);
 impl CloudTable {
     fn object(&self, chunk: u64) -> ObjectName {
         format!("{}/{chunk}", self.layer).into()
+    }
+
+    /// Returns whether the source tells the names of objects: web servers do not.
+    fn tells_names(&self) -> Result<bool, FormatError> {
+        if let Some(known) = self.tells_names.get() {
+            return Ok(*known);
+        }
+        let tells = self.objects.folder.list(&self.layer, &mut |_, _| false)?;
+        Ok(*self.tells_names.get_or_init(|| tells))
     }
 
     /// Looks up a chunk whose metadata is in no page: it is with the chunk's object.
@@ -193,6 +205,9 @@ impl ChunkTable for CloudTable {
     fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
         if let Some(pages) = &self.pages {
             return Ok(pages.written_run(chunk, total));
+        }
+        if !self.tells_names()? {
+            return Ok(chunk..total);
         }
         self.window.next_run(chunk, total, |visit| {
             self.objects.folder.list(&self.layer, &mut |name, _| {
