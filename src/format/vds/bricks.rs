@@ -248,6 +248,10 @@ impl Array for VdsArray {
             return Ok(None);
         }
         let length = record.length.map_or(most, |length| self.bytes_to_read(&record, length));
+        // reading the chunk says so
+        if length > most {
+            return Ok(None);
+        }
         Ok(Some((record.object, record.offset..record.offset.saturating_add(length))))
     }
 

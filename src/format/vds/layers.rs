@@ -155,7 +155,7 @@ impl Partition<'_> {
             "stored": self.stored.values().map(|(_, name)| name).collect::<Vec<_>>(),
             "compression": methods,
         }));
-        if levels.is_empty() || reasons.len() >= levels.len() {
+        if arrays.is_empty() {
             let finest = ChunkGrid::new(description, &self.channel, self.group, 0).ok();
             let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
             layers.hidden.push(HiddenLayer {
