@@ -85,26 +85,33 @@ impl Header {
         if count > MAX_VARIABLES {
             header.warnings.push(format!("it has {count} variables, of which the first {MAX_VARIABLES} are shown"));
         }
-        for _ in 0..count.min(MAX_VARIABLES) {
-            header.variables.push(fields.variable(&header.dimensions)?);
+        // where the samples of one record begin, and their bytes, also of variables that are not shown
+        let mut with_records = Vec::new();
+        for number in 0..count {
+            let variable = fields.variable(&header.dimensions)?;
+            if variable.has_records {
+                with_records.push((variable.begin, variable.bytes));
+            }
+            if number < MAX_VARIABLES {
+                header.variables.push(variable);
+            }
         }
         if fields.numbers == 0 {
             header.warnings.push("it has so many attributes that not all are shown".into());
         }
-        header.set_records(end)?;
+        header.set_records(end, &with_records)?;
         Ok(header)
     }
 
     /// Finds out how long a record is, and how many there are.
-    fn set_records(&mut self, end: u64) -> Result<(), Fault> {
-        let with: Vec<&Variable> = self.variables.iter().filter(|variable| variable.has_records).collect();
-        self.record_size = match with[..] {
+    fn set_records(&mut self, end: u64, with_records: &[(u64, u64)]) -> Result<(), Fault> {
+        self.record_size = match *with_records {
             // one alone is not padded
-            [one] => one.bytes,
-            _ => with.iter().fold(0, |sum, one| sum.saturating_add(one.bytes.saturating_add(3) & !3)),
+            [(_, bytes)] => bytes,
+            _ => with_records.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(bytes.saturating_add(3) & !3)),
         };
         if self.records == STREAMING && self.version < 5 || self.records == u64::MAX {
-            let begin = with.iter().map(|variable| variable.begin).min().unwrap_or(end);
+            let begin = with_records.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
             self.records = end.saturating_sub(begin).checked_div(self.record_size).unwrap_or(0);
         }
         let last = self.records.saturating_sub(1).checked_mul(self.record_size);
@@ -247,5 +254,25 @@ fn number(dtype: Dtype, bytes: &[u8]) -> Value {
         Dtype::Float64 => f64::from_bits(word).into(),
         Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => word.into(),
         _ => ((word << unused) as i64 >> unused).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_are_not_shown_have_their_part_of_each_record() {
+        let count = MAX_VARIABLES as u32 + 2;
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let name = u32::from_be_bytes(*b"v\0\0\0");
+        // three records, a dimension of records, no attributes, and variables of one byte
+        let mut bytes = [b"CDF\x01".to_vec(), words(&[3, 0x0A, 1, 1, name, 0, 0, 0, 0x0B, count])].concat();
+        for _ in 0..count {
+            bytes.extend(words(&[1, name, 1, 0, 0, 0, 1, 4, 0]));
+        }
+        let header = Header::parse(&bytes, 1 << 30).ok().unwrap();
+        assert_eq!((header.variables.len() as u64, header.record_size), (MAX_VARIABLES, 4 * u64::from(count)));
+        assert_eq!(header.warnings.len(), 1);
     }
 }
