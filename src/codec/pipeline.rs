@@ -53,7 +53,8 @@ impl Pipeline {
         let size = |bytes: u64| usize::try_from(bytes).ok().filter(|n| *n <= MAX_BYTES).ok_or_else(too_large);
         let (mut steps, mut bytes, mut scratch, mut is_exact) = (Vec::new(), decoded, 0usize, true);
         for (number, codec) in codecs.into_iter().enumerate() {
-            let length = size(bytes)?;
+            // the most that may come of a compressor is more than what comes
+            let length = size(if is_exact { bytes } else { bytes.min(MAX_BYTES as u64) })?;
             scratch = scratch.saturating_add(codec.scratch(length)).saturating_add(if number > 0 { length } else { 0 });
             let longest = codec.longest(bytes);
             // filters and checksums have encodings of one length
@@ -62,13 +63,13 @@ impl Pipeline {
             steps.push(Step { codec, length });
             (bytes, is_exact) = (longest, keeps_exact);
         }
-        size(bytes)?;
+        let longest = if is_exact { size(bytes)? as u64 } else { bytes.min(MAX_BYTES as u64) };
         steps.reverse();
         let decoded = size(decoded)?;
         if let Finish::WidenHalves { .. } = finish {
             scratch = scratch.saturating_add(decoded);
         }
-        Ok(Self { steps, finish, decoded, longest: bytes, scratch })
+        Ok(Self { steps, finish, decoded, longest, scratch })
     }
 
     /// Whether stored bytes are the samples.
@@ -381,6 +382,18 @@ mod tests {
         assert_eq!((out, pipeline.is_plain(), pipeline.name()), ([1, 2, 3, 4], true, "raw"));
         assert!(pipeline.decode(&[1, 2, 3], &mut out).is_err());
         assert!(Pipeline::new(Vec::new(), u64::MAX, Finish::Nothing).is_err());
+    }
+
+    #[test]
+    fn chunks_may_have_any_bytes_that_memory_can_have_whatever_their_codec_could_make_of_them() {
+        let large = MAX_BYTES as u64 / 2 + 1;
+        let longest = |is_known: &[bool], bytes| {
+            Pipeline::new(doubled(is_known), bytes, Finish::Nothing).map(|one| one.longest())
+        };
+        assert_eq!(longest(&[false], large), Ok(MAX_BYTES as u64));
+        assert_eq!(longest(&[false, false], large), Ok(MAX_BYTES as u64));
+        assert!(longest(&[true], large).is_err() && longest(&[true, false], large).is_err(), "so long they are");
+        assert!(longest(&[false], MAX_BYTES as u64 + 1).is_err());
     }
 
     #[test]

@@ -126,10 +126,16 @@ impl Compiling<'_> {
             Some("little") | None => false,
             Some(other) => return Err(format!("the byte order {other:?} is not known")),
         };
-        if big_endian && !self.codecs.is_empty() && self.data_type.word() > 1 {
-            self.codecs.push(Box::new(SwapBytes(self.data_type.word())));
+        // filters may have made samples of another size of eight samples
+        let eight = 8 * self.data_type.size as u64;
+        let word = match self.codecs.iter().fold(eight, |bytes, codec| codec.longest(bytes)) {
+            filtered if filtered == eight => self.data_type.word(),
+            filtered => usize::try_from(filtered / 8).map_err(|e| e.to_string())?,
+        };
+        if big_endian && !self.codecs.is_empty() && word > 1 {
+            self.codecs.push(Box::new(SwapBytes(word)));
         } else {
-            self.data_type.big_endian = big_endian;
+            self.data_type.big_endian = big_endian && self.codecs.is_empty();
             self.finish = finish(self.data_type);
         }
         Ok(())
@@ -238,6 +244,22 @@ mod tests {
         let nested = json!({"name": "sharding_indexed", "configuration":
             {"chunk_shape": [4, 10], "codecs": [shards(json!([2, 5]))], "index_codecs": index}});
         assert_eq!(chain(json!([nested]), "uint16", &[4, 20]).unwrap().shards.len(), 2);
+    }
+
+    #[test]
+    fn bytes_are_swapped_as_filters_have_left_them() {
+        let big = json!({"name": "bytes", "configuration": {"endian": "big"}});
+        for (stored_type, stored) in [
+            ("|u1", &[1u8, 2][..]),
+            ("<i2", &[0, 1, 0, 2]),
+            ("<f8", &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0]),
+        ] {
+            let scaled = json!({"name": "numcodecs.fixedscaleoffset", "configuration":
+                {"offset": 0, "scale": 1, "dtype": "<f8", "astype": stored_type}});
+            let mut out = [0; 16];
+            chain(json!([scaled, big]), "float64", &[2]).unwrap().pipeline.decode(stored, &mut out).unwrap();
+            assert_eq!(out, [1f64.to_le_bytes(), 2f64.to_le_bytes()].concat()[..], "{stored_type}");
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ struct Entry {
 /// The entries of a zip file by their names.
 pub(super) struct ZipFolder {
     file: Arc<dyn Source>,
+    /// The bytes of the file.
+    size: u64,
     entries: BTreeMap<Box<str>, Entry>,
 }
 
@@ -67,7 +69,7 @@ impl ZipFolder {
                 entries.insert(name.into(), entry);
             }
         }
-        Ok(Self { file, entries })
+        Ok(Self { file, size, entries })
     }
 
     fn refuse(name: &str, why: String) -> SourceError {
@@ -101,6 +103,9 @@ impl ZipFolder {
             return Err(Self::refuse(name, format!("it is compressed, and has {} bytes", entry.size)));
         }
         let data = self.data(name, entry, Blocking::Yes)?;
+        if data.checked_add(entry.stored).is_none_or(|end| end > self.size) {
+            return Err(Self::refuse(name, "the file ends within it".into()));
+        }
         let (mut stored, mut out) = (try_zeroed(entry.stored as usize)?, try_zeroed(entry.size as usize)?);
         self.file.read_at(WHOLE, data, &mut stored, Blocking::Yes)?;
         let decoded = codec("deflate", &Map::new()).and_then(|codec| codec.decode(&stored, &mut out));
@@ -215,7 +220,7 @@ impl Source for ZipFolder {
                 // where the last bytes are is known when the header was read
                 0 if range.start > entry.stored => return None,
                 // the header is read first
-                0 => (entry.header, entry.header + LOCAL_BYTES + object.len() as u64),
+                0 => (entry.header, entry.header.saturating_add(LOCAL_BYTES + object.len() as u64)),
                 data => (data.saturating_add(first), data),
             };
             Some((WHOLE, begin..end.saturating_add(range.end.min(entry.stored))))
@@ -368,6 +373,8 @@ mod tests {
             ((&ENTRY, 16, crc ^ 1, 4), "its checksum is wrong"),
             ((&ENTRY, 24, length + 1, 4), "deflate"),
             ((&ENTRY, 24, u32::MAX, 4), "it is compressed, and has 4294967295 bytes"),
+            // before memory is allocated for them
+            ((&ENTRY, 20, u32::MAX, 4), "the file ends within it"),
         ] {
             let error = read(&[change]).unwrap_err();
             assert!(error.contains(reason), "{error}");
