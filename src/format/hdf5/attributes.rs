@@ -13,6 +13,8 @@ use crate::volume::NativeJson;
 const MAX_ATTRIBUTES: usize = 1 << 12;
 const MAX_VALUES: u64 = 1 << 12;
 const MAX_TEXTS: u64 = 1 << 8;
+/// Bytes of memory of a member of a compound, without its name and value.
+const PER_MEMBER: usize = 64;
 /// The attribute with the scales of each axis.
 const SCALES: &str = "DIMENSION_LIST";
 
@@ -126,18 +128,22 @@ fn scales(at: &Place<'_>, data_type: &DataType, data: &[u8]) -> Option<Vec<Optio
         return None;
     }
     let first = |element: &[u8]| {
-        let list = variable(at, element)?;
+        let list = variable(at, of.size, element)?;
         address(list.get(..at.file.widths.offset)?).filter(|address| *address != 0)
     };
     Some(data.chunks_exact(data_type.size).take(crate::volume::MAX_AXES).map(first).collect())
 }
 
-/// Returns the bytes that an element of variable length leads to.
-fn variable(at: &Place<'_>, element: &[u8]) -> Option<Vec<u8>> {
+/// Returns the bytes that an element of variable length leads to, whose parts have `size` bytes each.
+fn variable(at: &Place<'_>, size: usize, element: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Fields::new("value of variable length", element, at.file.widths);
     let (length, collection, number) = (fields.u32().ok()?, fields.address().ok()?, fields.u32().ok()?);
     match collection {
-        Some(collection) if length > 0 && collection > 0 => global_value(at.file, collection, number).ok(),
+        Some(collection) if length > 0 && collection > 0 => {
+            let mut bytes = global_value(at.file, collection, number).ok()?;
+            bytes.truncate((length as usize).saturating_mul(size));
+            Some(bytes)
+        }
         _ => Some(Vec::new()),
     }
 }
@@ -160,16 +166,19 @@ fn values(at: &Place<'_>, data_type: &DataType, shape: &[u64], data: &[u8]) -> O
 }
 
 fn value(at: &Place<'_>, data_type: &DataType, element: &[u8]) -> Option<Value> {
+    at.file.count_values(size_of::<Value>())?;
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default());
-        Value::from(text.trim_end_matches(' '))
+        at.file.count_values(text.len())?;
+        Some(Value::from(text.trim_end_matches(' ')))
     };
     match &data_type.class {
-        Class::Text => Some(text(element)),
-        Class::Variable { is_text: true, .. } => variable(at, element).map(|bytes| text(&bytes)),
+        Class::Text => text(element),
+        Class::Variable { is_text: true, .. } => variable(at, 1, element).and_then(|bytes| text(&bytes)),
         Class::Reference | Class::Opaque | Class::Time | Class::Variable { .. } => None,
         Class::Compound(members) if data_type.sample().is_err() => {
             let member = |(name, offset, of): &(Vec<u8>, usize, DataType)| {
+                at.file.count_values(name.len() + PER_MEMBER)?;
                 let bytes = element.get(*offset..offset.checked_add(of.size)?)?;
                 Some((String::from_utf8_lossy(name).into_owned(), value(at, of, bytes)?))
             };
@@ -198,5 +207,39 @@ fn value(at: &Place<'_>, data_type: &DataType, element: &[u8]) -> Option<Value> 
                 None => Some(Value::from(sample.dtype.number(element.bytes()))),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::format::hdf5::file::{File, MAX_VALUES as MAX_MEMORY};
+    use crate::format::hdf5::header::SharedMessages;
+    use crate::source::{IndexCache, WHOLE};
+    use crate::test_support::memory_folder::MemoryFolder;
+    use crate::test_support::test_data;
+
+    #[test]
+    fn values_take_no_more_memory_than_those_of_a_file_may() {
+        let bytes = std::fs::read(test_data("hdf5").join("types.h5")).unwrap();
+        let source = Arc::new(MemoryFolder::of_one_file(bytes));
+        let (file, _) = File::open((source, WHOLE.into()), &IndexCache::new(1 << 20)).ok().unwrap();
+        let shared = SharedMessages::default();
+        let at = Place::new(&file, &shared);
+        let texts = |count: u64| DataType {
+            size: count as usize,
+            class: Class::Array(vec![count], DataType { size: 1, class: Class::Text }.into()),
+        };
+        // members may overlap: each of the others would take as much
+        let member = |name: u8| (vec![name], 0, texts(1000));
+        let compound = DataType { size: 1000, class: Class::Compound((b'a'..=b'z').map(member).collect()) };
+        let element = [b'x'; 1000];
+        let most = MAX_MEMORY as usize;
+        assert_eq!(value(&at, &texts(2), b"xy"), Some(Value::from(vec!["x", "y"])));
+        file.count_values(most - 10_000 * size_of::<Value>()).unwrap();
+        assert_eq!(value(&at, &compound, &element), None);
+        assert_eq!(value(&at, &texts(2), b"xy"), None, "nothing is left");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, PastEnd};
@@ -16,6 +17,10 @@ pub(super) const MAGIC: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 const LAST_PLACE: u64 = 1 << 24;
 /// Bytes of the longest part of the metadata that is read in one piece.
 pub(super) const MAX_PART: u64 = 16 << 20;
+/// The most bytes of headers and heaps that are read because something names them, and of the memory of the values of
+/// all attributes: a file may name one of them as often as it likes.
+const MAX_NAMED: u64 = 4 << 30;
+pub(super) const MAX_VALUES: u64 = 256 << 20;
 /// Bytes that are read of a part whose length is not yet known.
 const FIRST_READ: u64 = 512;
 
@@ -67,6 +72,15 @@ pub(super) struct File {
     file_page: Option<u64>,
     /// The block that was wanted in each region; `None` if all of it was read.
     regions: Mutex<HashMap<u64, Option<u64>>>,
+    /// Bytes that were read because something names them, and those of the values of attributes.
+    named: AtomicU64,
+    values: AtomicU64,
+}
+
+/// Adds to a sum of bytes; `None` if that has become more than `most`.
+fn spend(sum: &AtomicU64, bytes: usize, most: u64) -> Option<()> {
+    let before = sum.fetch_add(bytes as u64, Ordering::Relaxed);
+    (before.saturating_add(bytes as u64) <= most).then_some(())
 }
 
 impl File {
@@ -89,10 +103,21 @@ impl File {
         }
         let pages = Index::new(Arc::clone(&source), &object, 0, end, Arc::clone(cache));
         let (widths, id, cache) = (Widths { offset: 8, length: 8 }, IndexCache::new_id(), Arc::clone(cache));
+        let (named, values, regions) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
         let mut file =
-            Self { source, object, widths, base: 0, end, cache, id, pages, file_page: None, regions: Mutex::default() };
+            Self { source, object, widths, base: 0, end, cache, id, pages, file_page: None, regions, named, values };
         let superblock = file.superblock(at)?;
         Ok((file, superblock))
+    }
+
+    /// Counts bytes that are read because something names them; an error if there have been too many.
+    pub(super) fn count_named(&self, bytes: usize) -> Result<(), FormatError> {
+        spend(&self.named, bytes, MAX_NAMED).ok_or_else(|| "it names the same parts of the file without end".into())
+    }
+
+    /// Counts memory of the values of attributes; `None` if they have too much.
+    pub(super) fn count_values(&self, bytes: usize) -> Option<()> {
+        spend(&self.values, bytes, MAX_VALUES)
     }
 
     fn superblock(&mut self, at: u64) -> Result<Superblock, FormatError> {

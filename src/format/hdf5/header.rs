@@ -144,13 +144,16 @@ impl<'a> Place<'a> {
         if version == 3 && place == 1 {
             let heap = self.shared.heaps.iter().find(|(known, _)| *known == kind);
             let (_, heap) = heap.ok_or("a shared message is in no heap of the file")?;
-            return FractalHeap::open(self.file, *heap)?.object(self.file, fields.take(8)?);
+            let object = FractalHeap::open(self.file, *heap)?.object(self.file, fields.take(8)?)?;
+            return self.file.count_named(object.len()).map(|()| object);
         }
         let address = fields.defined("a shared message")?;
         if self.depth >= MAX_SHARING {
             return Err("shared messages lead in a circle".into());
         }
+        self.file.count_named(0)?;
         let header = Header::read(self.file, address)?;
+        self.file.count_named(header.bytes.len())?;
         let deeper = Self { depth: self.depth + 1, ..*self };
         let found = header.content_of(&deeper, kind)?;
         found.map(Cow::into_owned).ok_or_else(|| "a shared message is not where it should be".into())

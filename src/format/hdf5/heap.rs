@@ -172,11 +172,13 @@ impl FractalHeap {
 pub(super) fn global_value(file: &File, collection: u64, number: u32) -> Result<Vec<u8>, FormatError> {
     const PART: &str = "global heap";
     let head = 8 + file.widths.length;
+    file.count_named(0)?;
     let bytes = file.read_sized(collection, PART, |fields| {
         fields.signature(b"GCOL", PART)?;
         fields.take(4)?;
         Ok(fields.length()?)
     })?;
+    file.count_named(bytes.len())?;
     let mut fields = file.fields(PART, &bytes);
     fields.take(head)?;
     while fields.rest().len() >= head {
