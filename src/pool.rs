@@ -299,6 +299,12 @@ impl Pool {
         if jobs.admitted == 0 {
             bulkheads.remove(&bulkhead);
         }
+        // this thread takes one of them
+        let has_another = ready.len() > 1 && state.idle > 0;
+        drop(state);
+        if has_another {
+            self.job_ready.notify_one();
+        }
     }
 }
 

@@ -98,7 +98,9 @@ impl Prefetcher {
         // before the cache evicts the bricks
         handovers.iter().for_each(Handover::run);
         let quota = self.shares().quota(cache.capacity);
-        let wanted = (scan.now().retention == Retention::Bricks).then(|| keys(layer));
+        // others are evicted as they were used
+        let is_wanted = scan.now().retention == Retention::Bricks && order.may_be_walked();
+        let wanted = is_wanted.then(|| keys(layer));
         cache.set_scan_quota(quota, wanted.into_iter().flatten());
     }
 

@@ -148,7 +148,7 @@ struct Bricks<'a> {
     selection: &'a Selection,
     /// The bricks, as a box in the grid.
     touched: Region,
-    /// The piece that comes next. Its region is empty where steps pass over the brick.
+    /// The piece that comes next. Its region is empty if the brick owns no samples.
     piece: Piece,
     /// What each axis adds to the place of the first sample.
     to: Dims,
@@ -229,10 +229,17 @@ impl<'a> Bricks<'a> {
         self.to[axis] = to;
     }
 
-    /// Goes on to the next brick; returns whether there is one.
+    /// Goes on to the next brick, beyond those that steps pass over; returns whether there is one.
     fn advance(&mut self, grid: &BrickGrid) -> bool {
         for axis in (0..self.to.len()).rev() {
-            let next = self.piece.brick[axis] + 1;
+            let next = match self.selection.step[axis] {
+                1 => self.piece.brick[axis] + 1,
+                step => {
+                    let last = self.piece.region.end(axis).saturating_sub(1);
+                    let ends = last.saturating_add(step) > self.last_sample(axis);
+                    if ends { u64::MAX } else { grid.brick_of(axis, last + step) }
+                }
+            };
             let wraps = next >= self.touched.end(axis);
             self.piece.brick[axis] = if wraps { self.touched.start[axis] } else { next };
             self.clip(grid, axis);
@@ -241,6 +248,12 @@ impl<'a> Bricks<'a> {
             }
         }
         false
+    }
+
+    /// The last sample that is selected along an axis.
+    fn last_sample(&self, axis: usize) -> u64 {
+        let Selection { start, shape, step, .. } = self.selection;
+        start[axis] + (shape[axis] - 1) * step[axis]
     }
 }
 
@@ -258,6 +271,24 @@ mod tests {
         assert_eq!(shapes, [[1, 1, 5], [4, 10, 10], [1, 1, 10], [1, 1, 2]].map(Dims::from));
         assert!(boxes(shape, 0..1000).eq([Region::whole(shape)]));
         assert_eq!(boxes(shape, 7..7).count(), 0);
+    }
+
+    #[test]
+    fn bricks_that_steps_pass_over_are_not_visited() {
+        let count = 1 << 20;
+        let grid = BrickGrid::aligned([count; 3].into(), [32; 3].into());
+        let corners = Selection {
+            shape: [2; 3].into(),
+            step: [count - 1; 3].into(),
+            ..Selection::new(&Region::whole([1; 3].into()), 0, 1)
+        };
+        let bricks: Vec<Dims> = Pieces::new(&grid, &[corners]).map(|piece| piece.brick).collect();
+        let last = (count - 1) / 32;
+        let expected = (0..8).map(|n| Dims::from_fn(3, |axis| if n >> (2 - axis) & 1 == 1 { last } else { 0 }));
+        assert!(bricks.into_iter().eq(expected));
+        // no sample follows the only one, however far the next would be
+        let one = Selection { step: [u64::MAX; 3].into(), ..Selection::new(&Region::whole([1; 3].into()), 0, 1) };
+        assert_eq!(Pieces::new(&grid, &[one]).count(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What all reads share: the cache, the workers, the memory, and the gate before the decoders.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::cache::BrickCache;
 use crate::counters::Counters;
@@ -12,6 +12,8 @@ use crate::sync::{Condvar, Mutex, thread};
 
 /// The bulkhead of prefaulting: its own, so that it waits for no source.
 const PREFAULTING: u64 = u64::MAX - 1;
+/// How long a thread waits before the gate while others pass it.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Nobody decodes if no brick was decoded for this long.
 const QUIET: Duration = Duration::from_millis(3);
 
@@ -67,7 +69,8 @@ impl Drop for Prefaulting {
 }
 
 /// A counting semaphore for decoders with a second budget, of bytes. One decoder is always admitted, however much it
-/// needs.
+/// needs. Whoever comes when there is room is admitted, since waking another thread takes longer than to decode a small
+/// brick; but nobody is while a thread that has waited for [`PATIENCE`] does not fit, which would wait for ever else.
 pub(super) struct DecodeGate {
     admitted: Mutex<Admitted>,
     released: Condvar,
@@ -82,6 +85,8 @@ struct Admitted {
     bytes: usize,
     /// Threads that wait for admission.
     waiting: usize,
+    /// One of them is admitted before all others.
+    is_reserved: bool,
 }
 
 impl DecodeGate {
@@ -100,16 +105,28 @@ impl DecodeGate {
     /// Waits for admission, then runs `decode`, which needs `bytes` of memory.
     pub(super) fn admit<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
         let mut admitted = self.admitted.lock();
-        while admitted.decoders > 0
-            && (admitted.decoders >= self.decoders || admitted.bytes.saturating_add(bytes) > self.budget)
-        {
+        let (mut since, mut is_first) = (None, false);
+        loop {
+            let fits = admitted.decoders < self.decoders && admitted.bytes.saturating_add(bytes) <= self.budget;
+            if (is_first || !admitted.is_reserved) && (fits || admitted.decoders == 0) {
+                break;
+            }
+            let since = *since.get_or_insert_with(Instant::now);
             admitted.waiting += 1;
-            self.released.wait(&mut admitted);
+            let waited = self.released.wait_for(&mut admitted, PATIENCE);
             admitted.waiting -= 1;
+            if !admitted.is_reserved && (waited.timed_out() || since.elapsed() >= PATIENCE) {
+                (is_first, admitted.is_reserved) = (true, true);
+            }
         }
+        admitted.is_reserved &= !is_first;
         admitted.decoders += 1;
         admitted.bytes = admitted.bytes.saturating_add(bytes);
+        let has_waiters = admitted.waiting > 0;
         drop(admitted);
+        if is_first && has_waiters {
+            self.released.notify_all();
+        }
         let _permit = Permit { gate: self, bytes };
         decode()
     }
@@ -201,5 +218,34 @@ mod tests {
         });
         assert!(most.into_inner() <= 2);
         assert_eq!(now.into_inner(), 0);
+    }
+
+    #[test]
+    fn one_that_needs_much_is_admitted_although_others_come_without_end() {
+        const LONGEST: Duration = Duration::from_secs(30);
+        let (gate, is_done, turns) = (DecodeGate::new(2, 100), AtomicBool::new(false), AtomicUsize::new(0));
+        let began = Instant::now();
+        let is_over = || is_done.load(Ordering::SeqCst) || began.elapsed() > LONGEST;
+        thread::scope(|scope| {
+            // two that take turns: each goes when the other has come, or neither would let anybody in
+            let small = || {
+                while !is_over() {
+                    gate.admit(10, || {
+                        let turn = turns.fetch_add(1, Ordering::SeqCst) + 1;
+                        let is_alone = || turns.load(Ordering::SeqCst) == turn && gate.admitted.lock().waiting < 2;
+                        while is_alone() && !is_over() {
+                            thread::yield_now();
+                        }
+                    });
+                }
+            };
+            scope.spawn(small);
+            scope.spawn(small);
+            eventually("they take turns", || turns.load(Ordering::SeqCst) > 9);
+            gate.admit(1000, || assert_eq!(gate.admitted(), (1, 1000)));
+            is_done.store(true, Ordering::SeqCst);
+        });
+        assert!(began.elapsed() < LONGEST, "it waited until nobody else came");
+        assert_eq!(gate.admitted(), (0, 0));
     }
 }
