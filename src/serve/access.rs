@@ -67,10 +67,10 @@ impl Access {
         }
     }
 
-    /// Returns whether a connection is a guest's: on this machine, and neither of the server's user nor of root. Guests
-    /// may have the token or not, so their connections are bounded apart.
+    /// Returns whether a connection is a guest's: neither of the server's user on this machine nor of root. Guests may
+    /// have the token or not, so their connections are bounded apart.
     pub(super) fn is_guest(&self, peer: &Peer) -> bool {
-        self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_trusted)
+        self.token.is_some() && !(peer.is_local && peer.user.is_some_and(is_trusted))
     }
 }
 

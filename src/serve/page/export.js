@@ -6,6 +6,9 @@ import { sizeOf } from "./samples.js";
 
 const quote = (text) => JSON.stringify(text);
 
+/** A text as one word of a shell, whatever is in it: names are what the owner of the data likes. */
+const word = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
 /** The box in view, in the finest level: a range for each axis. A plane has one slice, all planes a box of samples. */
 function boxOf(stage, plane) {
   const { view } = stage;
@@ -105,9 +108,9 @@ export function snippets(stage) {
   const numpy = region.join(", ");
   const list = [
     ["Python", `volfs.open(${quote(`SOURCE/${dataset}`)})[${quote(layer.name)}].level(${lod})[${numpy}]`],
-    ["volfs cat", `volfs cat 'SOURCE/${dataset}' --layer '${layer.name}' --lod ${lod} --region '${box}' > plane.raw`],
+    ["volfs cat", `volfs cat ${word(`SOURCE/${dataset}`)} --layer ${word(layer.name)} --lod ${lod} --region '${box}' > plane.raw`],
     ["Mount, NumPy", `np.load(${quote(`MOUNTPOINT/${path}lod${lod}.npy`)}, mmap_mode="r")[${numpy}]`],
-    ["curl", `curl -o plane.npy '${at(`lod${lod}.npy`)}?box=${box}'`],
+    ["curl", `curl -o plane.npy ${word(`${at(`lod${lod}.npy`)}?box=${box}`)}`],
     ["HTTP, NumPy", `np.frombuffer(urllib.request.urlopen(${quote(`${at(`lod${lod}.raw`)}?box=${box}`)}).read(), "${level.dtype}").reshape(${shape})`],
   ];
   if (layer.zarr) {
@@ -117,7 +120,7 @@ export function snippets(stage) {
   // OPeNDAP has no such samples
   if (!/^(float16|complex)/.test(level.dtype)) {
     const url = at(`lod${lod}`);
-    list.push(["xarray, OPeNDAP", `xr.open_dataset(${quote(url)})["data"]`], ["ncdump, OPeNDAP", `ncdump -h '${url}'`],
+    list.push(["xarray, OPeNDAP", `xr.open_dataset(${quote(url)})["data"]`], ["ncdump, OPeNDAP", `ncdump -h ${word(url)}`],
       ["R, OPeNDAP", `ncvar_get(nc_open(${quote(url)}), "data")`], ["MATLAB, OPeNDAP", `ncread(${quote(url)}, "data")`]);
   }
   return list;
