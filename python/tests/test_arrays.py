@@ -95,6 +95,8 @@ def test_an_orthogonal_selection_is_that_of_numpy(
         keys = [some_index(choice, size) for size in array.shape]
         read, expected = array.oindex[tuple(keys)], selected(plain, keys)
         assert read.shape == expected.shape and np.array_equal(read, expected), keys
+    for dtype in ("int8", "uint8"):
+        assert np.array_equal(array.oindex[:, :, np.array([3, 7], dtype)], plain[:, :, [3, 7]])
     for selection in [(0, 0, 0, 0), 128, -129, ([0, 128],), 1.5, ([[1]],), "a", [True], True]:
         with pytest.raises(IndexError):
             array.oindex[selection]  # type: ignore[index]

@@ -103,9 +103,11 @@ def _axis(key: Any, size: int, brick: int) -> _Axis:
             )
         if wanted.size and not (-size <= wanted.min() and wanted.max() < size):
             raise IndexError(f"an index is out of range for an axis of {size} positions")
+        # small types of integers may not hold the size
+        wanted = wanted.astype(np.intp)
         wanted = np.where(wanted < 0, wanted + size, wanted)
     is_kept = wanted.ndim > 0
-    wanted = wanted.reshape(-1).astype(np.intp)
+    wanted = wanted.reshape(-1)
     order = np.argsort(wanted, kind="stable")
     # Where a whole brick is left out, nothing needs to decode it.
     gaps = np.flatnonzero(np.diff(wanted[order]) > brick) + 1
