@@ -1,5 +1,5 @@
-//! volfs reads bricked volumes, seismic (ZGY, VDS) and microscopy (WKW, Zarr, N5), as arrays: here in process, and by
-//! the program `volfs` as the files of a mount.
+//! volfs reads bricked volumes, seismic (ZGY, VDS) and microscopy (WKW, Zarr, N5, HDF5), as arrays: here in process, and
+//! by the program `volfs` as the files of a mount.
 //!
 //! ```
 //! let survey = volfs::open("tests/data/demo/north.zgy")?; // or s3://BUCKET/north.zgy

@@ -1,7 +1,7 @@
 # `nix run 'git+https://example.org/volfs?dir=packaging/nix' -- --help`, or in a clone `nix build ./packaging/nix`. The crates are
 # fetched by the checksums of Cargo.lock.
 {
-  description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5) as plain array files";
+  description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) as files";
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 

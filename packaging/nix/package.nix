@@ -61,13 +61,14 @@ rustPlatform.buildRustPackage (
     '';
 
     meta = {
-      description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5) as plain array files";
+      description = "Mounts seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) as files";
       longDescription = ''
-        volfs shows seismic surveys in ZGY and VDS (OpenVDS) and microscopy volumes in
-        WKW (webKNOSSOS), Zarr and N5 as a read-only tree of raw samples, NumPy files
-        and JSON, at every level of detail. Any program that can read a file can read an inline, a
-        slice or a trace; bricks are decoded when they are read, and nothing is
-        converted or copied.
+        volfs shows seismic surveys in ZGY and VDS (OpenVDS), microscopy volumes in WKW
+        (webKNOSSOS), Zarr, N5 and precomputed (Neuroglancer), and arrays in HDF5 and
+        netCDF as a read-only tree of raw samples, NumPy files and JSON, at every level
+        of detail. Any program that can read a file can read an inline, a slice or a
+        trace; bricks are decoded when they are read, and nothing is converted or
+        copied.
 
         Mounting needs /dev/fuse, and for ordinary users fusermount3 of the system
         (package fuse3), which is set-user-ID.

@@ -29,7 +29,7 @@ _CHUNK_BYTES = 64 << 20
 class VolfsBackend(BackendEntrypoint):
     """Opens datasets that volfs knows, by their source or by their place in a mount."""
 
-    description = "Open seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5) through volfs"
+    description = "Open seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) through volfs"
     url = ""
     supports_groups = True
 

@@ -66,7 +66,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     }
 }
 
-/// Shows seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5) as plain array files.
+/// Shows seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) as plain array files.
 ///
 /// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes
 /// them, in every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded
