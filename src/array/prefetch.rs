@@ -98,7 +98,7 @@ impl Prefetcher {
         // before the cache evicts the bricks
         handovers.iter().for_each(Handover::run);
         let quota = self.shares().quota(cache.capacity);
-        // others are evicted as they were used
+        // a larger layer would be walked under the lock of the cache; its bricks keep their places in the eviction order
         let is_wanted = scan.now().retention == Retention::Bricks && order.may_be_walked();
         let wanted = is_wanted.then(|| keys(layer));
         cache.set_scan_quota(quota, wanted.into_iter().flatten());

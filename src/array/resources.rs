@@ -70,7 +70,7 @@ impl Drop for Prefaulting {
 
 /// A counting semaphore for decoders with a second budget, of bytes. One decoder is always admitted, however much it
 /// needs. Whoever comes when there is room is admitted, since waking another thread takes longer than to decode a small
-/// brick; but nobody is while a thread that has waited for [`PATIENCE`] does not fit, which would wait for ever else.
+/// brick. While a thread that has waited for [`PATIENCE`] does not fit, nobody else is: otherwise it might starve.
 pub(super) struct DecodeGate {
     admitted: Mutex<Admitted>,
     released: Condvar,

@@ -112,7 +112,8 @@ impl File {
 
     /// Counts bytes that are read because something names them; an error if there have been too many.
     pub(super) fn count_named(&self, bytes: usize) -> Result<(), FormatError> {
-        spend(&self.named, bytes, MAX_NAMED).ok_or_else(|| "it names the same parts of the file without end".into())
+        spend(&self.named, bytes, MAX_NAMED)
+            .ok_or_else(|| "its messages and texts lead to more than 4 GiB of shared headers and heaps".into())
     }
 
     /// Counts memory of the values of attributes; `None` if they have too much.

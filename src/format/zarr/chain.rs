@@ -126,7 +126,7 @@ impl Compiling<'_> {
             Some("little") | None => false,
             Some(other) => return Err(format!("the byte order {other:?} is not known")),
         };
-        // filters may have made samples of another size of eight samples
+        // filters may have changed the size of samples: it is told by the bytes of eight of them
         let eight = 8 * self.data_type.size as u64;
         let word = match self.codecs.iter().fold(eight, |bytes, codec| codec.longest(bytes)) {
             filtered if filtered == eight => self.data_type.word(),

@@ -6,7 +6,7 @@ import { sizeOf } from "./samples.js";
 
 const quote = (text) => JSON.stringify(text);
 
-/** A text as one word of a shell, whatever is in it: names are what the owner of the data likes. */
+/** Quotes a text as one word for a shell: names come from the data, and may have any character. */
 const word = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The box in view, in the finest level: a range for each axis. A plane has one slice, all planes a box of samples. */
