@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,21 @@ def test_pickles_are_opened_by_their_source() -> None:
         for copy in pickle.loads(pickle.dumps([dataset["segmentation"], layer.level(0), layer.scaled()])):
             assert np.array_equal(copy.read((3, 4)) if hasattr(copy, "read") else copy[3, 4], expected)
         assert pickle.loads(pickle.dumps(dataset)).path == dataset.path
+
+
+def test_pickles_of_a_folder_that_was_opened_again_are_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "cells"
+    shutil.copytree(DEMO / "cells", path)
+    first = pickle.loads(pickle.dumps(volfs.open(path)["segmentation"].level(0)))
+    expected = first[...]
+    # the description stays as it is
+    for file in (path / "segmentation" / "1").rglob("x0.wkw"):
+        file.unlink()
+    array = volfs.open(path)["segmentation"].level(0)
+    again = pickle.loads(pickle.dumps(array))
+    assert np.array_equal(again[...], array[...]) and not np.array_equal(again[...], expected)
+    assert again.__dask_tokenize__() == array.__dask_tokenize__() != first.__dask_tokenize__()
+    assert pickle.loads(pickle.dumps(again))._engine is again._engine
 
 
 def test_places_in_a_mount_are_opened_by_their_source(demo: volfs.Mount, tmp_path: Path) -> None:

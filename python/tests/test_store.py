@@ -197,6 +197,8 @@ def test_stores_are_pickled_and_compared(tmp_path: Path) -> None:
     store = volfs.store(path)
     again = pickle.loads(pickle.dumps(store))
     assert again == store and hash(again) == hash(store) and again != volfs.store(NORTH) and store != str(store)
+    folder = volfs.store(DEMO / "cells", "color")
+    assert folder == pickle.loads(pickle.dumps(folder)) != volfs.store(DEMO / "cells", "color")
     assert np.array_equal(zarr.open(again)["2"][...], zarr.open(store)["2"][...])
     array = pickle.loads(pickle.dumps(zarr.open(store)["1"]))
     assert np.array_equal(array[...], volfs.open(path).layer.level(1))

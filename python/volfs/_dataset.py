@@ -65,7 +65,7 @@ class Dataset:
     def __init__(self, source: Source, engine: _volfs.Dataset | None = None) -> None:
         """Show a dataset, open it if it is not. Call `volfs.open` instead."""
         engine = engine or source.open()
-        self._source = source
+        self._source = source.opened_as(engine)
         self._open: _volfs.Dataset | None = engine
         self._arrays: dict[tuple[str, int], Array] = {}
         self.name = engine.name

@@ -21,6 +21,8 @@ class Source(NamedTuple):
     quality: int | None = None
     follow_links: bool = False
     store_options: tuple[tuple[str, str], ...] = ()
+    opening: str = ""
+    """Tells when it was opened, if several files are read: nothing tells cheaply whether all are the same."""
 
     @classmethod
     def of(
@@ -36,6 +38,11 @@ class Source(NamedTuple):
     def open(self) -> _volfs.Dataset:
         """Open it: read its headers."""
         return _volfs.Dataset(self.path, self.quality, self.follow_links, list(self.store_options))
+
+    def opened_as(self, engine: _volfs.Dataset) -> Source:
+        """Return the source of what was just opened."""
+        is_one_file = os.path.isfile(self.path) and engine.format != "hdf5"
+        return self._replace(opening="" if is_one_file else os.urandom(8).hex())
 
     @property
     def options(self) -> dict[str, Any]:

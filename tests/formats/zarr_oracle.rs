@@ -146,6 +146,28 @@ fn levels_that_are_missing_are_named_and_no_others() {
 }
 
 #[test]
+fn images_may_share_an_array() {
+    let array = |size: u64| {
+        json!({"zarr_format": 2, "shape": [size, size], "chunks": [4, 4], "dtype": "|u1", "compressor": null,
+            "fill_value": 0, "filters": null, "order": "C"})
+    };
+    let image = |levels: [&str; 2]| {
+        let listed = levels.map(|level| json!({"path": level}));
+        json!({"version": "0.4", "axes": [{"name": "y"}, {"name": "x"}], "datasets": listed})
+    };
+    let images = json!({"multiscales": [image(["0", "mean"]), image(["0", "max"]), image(["0", "no"])]});
+    let described = [(".zgroup", json!({"zarr_format": 2})), (".zattrs", images)];
+    let arrays = [("0/.zarray", array(8)), ("mean/.zarray", array(4)), ("max/.zarray", array(4))];
+    let dataset = open_files(&Zarr, files(&[&described[..], &arrays].concat())).unwrap();
+    let sizes: Vec<Vec<u64>> = dataset
+        .layers()
+        .iter()
+        .map(|layer| layer.levels.iter().map(|level| level.info().shape()[0]).collect())
+        .collect();
+    assert_eq!(sizes, [vec![8, 4], vec![8, 4], vec![8]]);
+}
+
+#[test]
 fn attributes_are_in_the_json_of_the_dataset() {
     let shown = FileSystem::over(&test_data("zarr"));
     let described: Value = serde_json::from_slice(&shown.read("v2.zarr/dataset.json")).unwrap();

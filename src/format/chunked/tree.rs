@@ -93,7 +93,8 @@ pub(in crate::format) fn layers(
         images.iter().flat_map(move |image| image.levels.iter().map(move |level| join(path, &level.path)))
     });
     let is_level: HashSet<String> = levels.collect();
-    let mut making = Making { convention, folder, cache, made: Layers { warnings, ..Layers::default() } };
+    let made = Layers { warnings, ..Layers::default() };
+    let mut making = Making { convention, folder, cache, taken: HashSet::new(), text: 0, made };
     for path in order {
         if let Some(images) = images.get(&path) {
             let attributes = nodes.remove(&path).map(|node| node.attributes).unwrap_or_default();
@@ -206,6 +207,10 @@ struct Making<'a> {
     convention: &'a dyn Convention,
     folder: &'a Arc<dyn Folder>,
     cache: &'a Arc<IndexCache>,
+    /// The paths of the levels of images.
+    taken: HashSet<String>,
+    /// Bytes of descriptions that were read again.
+    text: u64,
     made: Layers,
 }
 
@@ -226,12 +231,26 @@ impl Making<'_> {
         }
     }
 
+    /// Takes the node of a level; that of an array which is in another image, too, is read again.
+    fn take(&mut self, path: String, nodes: &mut Nodes) -> Option<Node> {
+        if let Some(node) = nodes.remove(&path) {
+            self.taken.insert(path);
+            return Some(node);
+        }
+        if !self.taken.contains(&path) || self.text > MAX_TEXT {
+            return None;
+        }
+        let node = self.convention.node(&**self.folder, &path).ok()??;
+        self.text += node.text;
+        Some(node)
+    }
+
     /// Adds an image, whose levels are arrays below the group at `path`.
     fn image(&mut self, path: &str, image: &Image, nodes: &mut Nodes, attributes: &NativeJson) {
         let (mut levels, mut missing): (Vec<Arc<dyn Array>>, _) = (Vec::new(), Vec::new());
         let mut damaged = false;
         for described in &image.levels {
-            let found = nodes.remove(&join(path, &described.path)).map(|node| (node.array, node.attributes));
+            let found = self.take(join(path, &described.path), nodes).map(|node| (node.array, node.attributes));
             let metadata = match found {
                 Some((Some(Ok(metadata)), _)) => metadata,
                 Some((Some(Err(hidden)), _)) => {

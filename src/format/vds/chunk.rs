@@ -176,6 +176,17 @@ pub(super) fn no_value_code(channel: &Channel) -> Option<u16> {
     }
 }
 
+/// Returns the stored number that means NoValue.
+pub(super) fn no_value_number(channel: &Channel) -> Option<f64> {
+    let value = channel.no_value?;
+    Some(match channel.format {
+        SampleFormat::U8 | SampleFormat::U16 => no_value_code(channel)?.into(),
+        SampleFormat::U32 => ((value + 0.5) as u32).into(),
+        SampleFormat::U64 => (value + 0.5) as u64 as f64,
+        _ => value.into(),
+    })
+}
+
 /// Returns a sample that is NoValue; the real value zero if the channel has no NoValue.
 pub(super) fn no_value(channel: &Channel) -> Element {
     match no_value_code(channel) {
@@ -296,5 +307,10 @@ mod tests {
         let with = Channel { no_value: Some(-999.25), ..channel(SampleFormat::R32) };
         assert_eq!(no_value(&with).bytes(), (-999.25f32).to_le_bytes());
         assert_eq!(no_value(&channel(SampleFormat::U16)).bytes(), [0, 0]);
+        for (format, number) in [(SampleFormat::U32, 0.0), (SampleFormat::U16, 65535.0), (SampleFormat::R64, -999.25)] {
+            assert_eq!(no_value_number(&Channel { no_value: Some(-999.25), ..channel(format) }), Some(number));
+        }
+        let with = Channel { no_value: Some(7.75), ..channel(SampleFormat::U64) };
+        assert_eq!((no_value(&with).bytes()[0], no_value_number(&with)), (8, Some(8.0)));
     }
 }

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::chunk::no_value_code;
+use super::chunk::no_value_number;
 use super::chunk_grid::ChunkGrid;
 use super::description::{AxisDescriptor, Channel, Description, MetadataEntry, MetadataValue, SampleFormat};
 use super::store::StoredLayer;
@@ -42,13 +42,13 @@ pub(super) fn array_info(
     if grid.components > 1 {
         axes.push(numbered("component", 1.0, grid.components));
     }
-    let code = no_value_code(channel);
+    let no_value = no_value_number(channel);
     let scaled = matches!(channel.format, SampleFormat::U8 | SampleFormat::U16);
     let scaling = scaled.then(|| Scaling {
         scale: channel.integer_scale.into(),
         offset: channel.integer_offset.into(),
         arithmetic: Arithmetic::Single,
-        no_value: code.map(f64::from),
+        no_value,
         is_code: false,
     });
     let [low, high] = channel.value_range.map(f64::from);
@@ -56,7 +56,7 @@ pub(super) fn array_info(
         lod: lod as usize,
         axes,
         value_range: Some((low, high)),
-        no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
+        no_value,
         scaling,
         codec: stored.map(|stored| stored.method.codec()),
         warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),

@@ -36,6 +36,7 @@ const FIELDS_OF_REVISION_2: (usize, usize, &str) =
     (60, 4, "+extended_traces_per_ensemble +extended_auxiliary_traces_per_ensemble +extended_samples_per_trace");
 /// The revision number of revision 2.0.
 const REVISION_2: i64 = 0x200;
+const REVISIONS: [i64; 4] = [0, 0x100, REVISION_2, 0x201];
 
 /// Returns the headers as JSON; `None` if the import kept none.
 pub(crate) fn headers<'a>(description: &'a Description) -> Option<NativeJson> {
@@ -122,7 +123,11 @@ fn binary_fields(header: &[u8], little: bool) -> NativeJson {
         let places = header.get(first..).unwrap_or_default().chunks_exact(bytes);
         for (name, field) in names.split(' ').zip(places) {
             let unsigned = name.strip_prefix('+');
-            let number = number(field, little, unsigned.is_none());
+            let mut number = number(field, little, unsigned.is_none());
+            // from revision 2 on these are two numbers of a byte, in this order in files of either byte order
+            if name == "+revision_number" && !REVISIONS.contains(&number) {
+                number = self::number(field, false, false);
+            }
             fields.insert(unsigned.unwrap_or(name).to_owned(), number.into());
         }
     }
@@ -370,9 +375,13 @@ mod tests {
         let mut header = binary(false);
         header[300] = 2;
         header[68..72].copy_from_slice(&100_000_u32.to_be_bytes());
-        let found = with(vec![("SEGY", "BinaryHeader", MetadataValue::Blob(header))]).unwrap();
+        let found = with(vec![("SEGY", "BinaryHeader", MetadataValue::Blob(header.clone()))]).unwrap();
         assert_eq!(found["binaryHeader"]["extended_samples_per_trace"], 100_000);
         assert!(!found.contains_key("textHeader"));
+        for (revision, number) in [([2, 1], 0x201), ([0, 2], 0x200), ([0, 1], 0x100), ([1, 0], 0x100), ([0, 0], 0)] {
+            header[300..302].copy_from_slice(&revision);
+            assert_eq!(binary_fields(&header, true)["revision_number"], number);
+        }
     }
 
     #[test]
