@@ -17,7 +17,7 @@ import h5py
 import hdf5plugin
 import netCDF4
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t, h5z
+from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 ROOT = Path(__file__).resolve().parent.parent / "tests/data/hdf5"
 expected = []
@@ -358,6 +358,23 @@ def virtual_parts():
             file["deep/d"] = samples((6, 10), ">f4", number)
 
 
+class CacheImage(ctypes.Structure):
+    """H5AC_cache_image_config_t."""
+
+    _fields_ = [("version", ctypes.c_int), ("generates", ctypes.c_bool), ("resizes", ctypes.c_bool), ("ageout", ctypes.c_int)]
+
+
+def cache_image(name):
+    library = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "h5py.libs/libhdf5-" in line)
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)
+    image = CacheImage(1, True, False, -1)
+    if ctypes.CDLL(library).H5Pset_mdc_image_config(ctypes.c_int64(access.id), ctypes.byref(image)) < 0:
+        raise OSError("this HDF5 writes no images of its cache")
+    with h5py.File(h5f.create(str(ROOT / name).encode(), h5f.ACC_TRUNC, fapl=access)) as file:
+        file["x"] = samples((4, 6), "i4")
+
+
 def main():
     shutil.rmtree(ROOT, ignore_errors=True)
     ROOT.mkdir(parents=True)
@@ -373,6 +390,7 @@ def main():
     virtual_parts()
     virtual("virtual-earliest.h5", "earliest")
     virtual("virtual-latest.h5", "latest")
+    cache_image("cache-image.h5")
     lines = ",\n".join(json.dumps(entry) for entry in expected)
     (ROOT / "expected.json").write_text(f"[\n{lines}\n]\n")
 

@@ -189,6 +189,13 @@ fn damage_of_one_chunk_is_that_of_one_brick() {
 }
 
 #[test]
+fn metadata_in_an_image_of_the_cache_are_refused_and_not_read_in_an_older_state() {
+    let bytes = fs::read(test_data("hdf5").join("cache-image.h5")).unwrap();
+    let error = open_file(&Hdf5, bytes).err().unwrap();
+    assert!(matches!(&error, FormatError::Unsupported(why) if why.contains("image of HDF5's cache")), "{error}");
+}
+
+#[test]
 fn virtual_datasets_say_what_is_missing_and_what_is_not_read() {
     let dataset = open("virtual-latest.h5");
     let of = |name: &str| layer(&*dataset, name).levels[0].info();

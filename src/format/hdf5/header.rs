@@ -27,8 +27,9 @@ pub(super) mod kind {
     pub(in super::super) const SYMBOL_TABLE: u16 = 0x11;
     pub(in super::super) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(in super::super) const FILE_SPACE: u16 = 0x17;
+    pub(in super::super) const CACHE_IMAGE: u16 = 0x18;
     /// The last one that is known.
-    pub(in super::super) const LAST: u16 = 0x18;
+    pub(in super::super) const LAST: u16 = CACHE_IMAGE;
 }
 
 /// The message is stored elsewhere.

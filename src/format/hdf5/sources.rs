@@ -39,7 +39,14 @@ impl OpenedFile {
     pub(super) fn open(object: (Arc<dyn Source>, ObjectName), cache: &Arc<IndexCache>) -> Result<Self, FormatError> {
         let (mut file, superblock) = File::open(object, cache)?;
         let (shared, fault) = match settled(extension(&file, &superblock))? {
-            Ok((shared, page)) => {
+            Ok(Extension { has_cache_image: true, .. }) => {
+                return Err(FormatError::Unsupported(
+                    "its metadata are in an image of HDF5's cache; to have them written, open it for writing and close \
+                     it: python3 -c 'import h5py; h5py.File(\"FILE\", \"a\")'"
+                        .into(),
+                ));
+            }
+            Ok(Extension { shared, page, .. }) => {
                 page.into_iter().for_each(|bytes| file.set_file_page(bytes));
                 (shared, None)
             }
@@ -91,14 +98,23 @@ fn names(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 
-/// Reads what the extension of the superblock says: the messages that objects share, and the bytes of the pages in which
-/// metadata are kept together, if they are.
-fn extension(file: &File, superblock: &Superblock) -> Result<(SharedMessages, Option<u64>), FormatError> {
+/// What the extension of the superblock says.
+#[derive(Default)]
+struct Extension {
+    /// The messages that objects share.
+    shared: SharedMessages,
+    /// The bytes of the pages in which metadata are kept together, if they are.
+    page: Option<u64>,
+    /// Whether metadata are in a copy of the writer's cache, and not, or in an older state, at their own places.
+    has_cache_image: bool,
+}
+
+fn extension(file: &File, superblock: &Superblock) -> Result<Extension, FormatError> {
     const FILE_SPACE: &str = "file space";
     /// Pages that have either metadata or samples.
     const IN_PAGES: u8 = 1;
     let none = SharedMessages::default();
-    let Some(extension) = superblock.extension else { return Ok((none, None)) };
+    let Some(extension) = superblock.extension else { return Ok(Extension::default()) };
     let (header, place) = (Header::read(file, extension)?, Place::new(file, &none));
     let page = |content: &[u8]| {
         let mut fields = file.fields(FILE_SPACE, content);
@@ -110,7 +126,8 @@ fn extension(file: &File, superblock: &Superblock) -> Result<(SharedMessages, Op
     // only how much is read at a time depends on it
     let page = header.content_of(&place, kind::FILE_SPACE).ok().flatten().and_then(|content| page(&content));
     let shared = header.content_of(&place, kind::SHARED_TABLE)?;
-    Ok((shared.map_or(Ok(none), |content| SharedMessages::read(file, &content))?, page))
+    let shared = shared.map_or(Ok(none), |content| SharedMessages::read(file, &content))?;
+    Ok(Extension { shared, page, has_cache_image: header.find(kind::CACHE_IMAGE).is_some() })
 }
 
 /// Opens the dataset of a header that is not virtual.
