@@ -30,12 +30,12 @@ class Conversion(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the values: float32 for scaled integers and float16."""
+        """The type of the values: float32 for scaled numbers, but those of float64, which are not scaled."""
         return np.dtype("<f4") if self.changes and self._codes else self.stored
 
     @property
     def _codes(self) -> bool:
-        return self.scaling is not None and (self.stored.kind in "iu" or self.stored == np.float16)
+        return self.scaling is not None and (self.stored.kind in "iu" or self.stored.itemsize < 8)
 
     def __call__(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Return the values of stored samples, to the last bit as in lodN.float32.npy; NaN for "no data"."""

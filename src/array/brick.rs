@@ -11,7 +11,7 @@ use super::plain::{Calls, MAX_AMPLIFICATION, missing_object};
 use super::planes::SegmentPlan;
 use super::region::Piece;
 use super::resources::Resources;
-use super::scan::{Retention, Scan, brick_bytes};
+use super::scan::{Retention, Scan};
 use crate::counters::{Counter, Counters};
 use crate::format::{Array, FormatError};
 use crate::memory::claim;
@@ -286,8 +286,7 @@ impl Access {
 
     /// Returns how many more planes of a brick fit into a scan's share.
     pub(super) fn planes_that_fit(&self, scan: &Scan) -> u64 {
-        let plane = brick_bytes(self.info()) as u64 / scan.bricks.step().max(1);
-        scan.now().share.saturating_sub(scan.planes.bytes()) as u64 / plane.max(1)
+        scan.now().share.saturating_sub(scan.planes.bytes()) as u64 / scan.bricks.plane_cost.max(1)
     }
 
     /// Returns whether a brick is loaded whole, for the cache or for the planes that a scan keeps. Of others only the

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::cache::DecodedBrick;
-use crate::memory::{BufferPool, trim_heap};
+use crate::memory::{BufferPool, entry_weight, trim_heap};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::volume::{AxisPermutation, Region};
@@ -93,10 +93,7 @@ impl KeptPlanes {
         let axis = self.order.axis(0);
         let (from, end) = (region.start[axis], region.end(axis));
         let plane = region.samples() / region.shape[axis] * size as u64;
-        let mut chunk_planes = region.shape[axis].div_ceil(CHUNKS).max(1);
-        if chunk_planes.saturating_mul(plane) > PAGE {
-            chunk_planes = chunk_planes.next_multiple_of((PAGE / plane.max(1)).max(1));
-        }
+        let chunk_planes = chunk_planes(region.shape[axis], plane);
         let mut chunks = VecDeque::new();
         let mut at = from;
         while at < end {
@@ -163,17 +160,20 @@ impl KeptPlanes {
         };
         let mut last: Vec<(u64, u64)> = segments.iter().flat_map(ends).collect();
         last.sort_unstable();
+        let mut bytes = 0;
         for (_, number) in last.into_iter().rev() {
-            if chunk_bytes(&released) >= excess {
+            if bytes >= excess {
                 break;
             }
             if let Some(segment) = segments.get_mut(&number) {
-                released.extend(segment.chunks.pop_back());
+                let chunk = segment.chunks.pop_back();
+                bytes += chunk_bytes(&chunk);
+                released.extend(chunk);
                 segment.trimmed = true;
             }
         }
         drop(segments);
-        self.bytes.fetch_sub(chunk_bytes(&released), Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Bytes held.
@@ -183,7 +183,22 @@ impl KeptPlanes {
 }
 
 fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
-    chunks.into_iter().map(|chunk| chunk.planes.bytes.capacity()).sum()
+    chunks.into_iter().map(|chunk| entry_weight(chunk.planes.bytes.capacity())).sum()
+}
+
+/// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each.
+fn chunk_planes(planes: u64, plane: u64) -> u64 {
+    let in_page = (PAGE / plane.max(1)).max(1);
+    // several small planes share what a chunk takes besides
+    let chunk = planes.div_ceil(CHUNKS).max(in_page / 4).max(1);
+    if chunk.saturating_mul(plane) > PAGE { chunk.next_multiple_of(in_page) } else { chunk }
+}
+
+/// Returns the bytes that a plane takes of a brick with `planes` planes of `plane` bytes each.
+pub(super) fn plane_cost(planes: u64, plane: u64) -> u64 {
+    let chunk = chunk_planes(planes, plane).min(planes.max(1));
+    let bytes = usize::try_from(chunk.saturating_mul(plane)).unwrap_or(usize::MAX);
+    (entry_weight(bytes) as u64).div_ceil(chunk)
 }
 
 /// The percentage of the memory that a plan uses: segments do not end quite evenly, so that more is held at times.
@@ -250,11 +265,14 @@ mod tests {
     use super::*;
     use crate::volume::Layout;
 
+    /// Bytes of a plane: so large that each is a chunk.
+    const WIDE: u64 = 2048;
+
     fn brick() -> (DecodedBrick, Arc<BufferPool>) {
         let buffers = BufferPool::new(0);
-        let mut bytes = buffers.take(64 * 10);
-        bytes.iter_mut().enumerate().for_each(|(n, b)| *b = (n / 10) as u8);
-        let layout = Layout::c_order([64, 0].into(), [64, 10].into(), [120, 10].into(), 1);
+        let mut bytes = buffers.take(64 * WIDE as usize);
+        bytes.iter_mut().enumerate().for_each(|(n, b)| *b = (n / WIDE as usize) as u8);
+        let layout = Layout::c_order([64, 0].into(), [64, WIDE].into(), [120, WIDE].into(), 1);
         (DecodedBrick { bytes, layout }, buffers)
     }
 
@@ -263,7 +281,28 @@ mod tests {
     }
 
     fn planes(from: u64, planes: u64) -> Region {
-        Region { start: [from, 0].into(), shape: [planes, 10].into() }
+        Region { start: [from, 0].into(), shape: [planes, WIDE].into() }
+    }
+
+    fn weight(planes: usize) -> usize {
+        planes * entry_weight(WIDE as usize)
+    }
+
+    #[test]
+    fn small_planes_share_what_a_chunk_takes_besides() {
+        let (whole, buffers) = brick();
+        let segments = KeptPlanes::new(AxisPermutation::to_front(0));
+        for (number, width) in (0..).zip([16, 64, 256, 1000, WIDE]) {
+            let kept = Region { start: [64, 0].into(), shape: [56, width].into() };
+            let before = segments.bytes();
+            segments.put(number, &whole, &kept, None, (1, &buffers));
+            let taken = (segments.bytes() - before) as u64;
+            let planned = 56 * plane_cost(56, width);
+            assert!(taken <= planned + 400 && planned <= taken + taken / 8, "{width}: {taken}, {planned}");
+            assert!(taken > 56 * width && taken <= 56 * width * 3 / 2 + 400, "{width}: {taken}");
+        }
+        segments.clear();
+        assert_eq!(segments.bytes(), 0);
     }
 
     #[test]
@@ -272,19 +311,19 @@ mod tests {
         let segments = KeptPlanes::new(AxisPermutation::to_front(0));
         assert!(segments.get(7, &plane(70), true).is_none());
         segments.put(7, &whole, &planes(70, 16), None, (1, &buffers));
-        assert_eq!(segments.bytes(), 160);
-        let half = |at, from| Region { start: [at, from].into(), shape: [1, 5].into() };
+        assert_eq!(segments.bytes(), weight(16));
+        let half = |at, from| Region { start: [at, from].into(), shape: [1, WIDE / 2].into() };
         for at in 70..85 {
-            for from in [0, 5] {
+            for from in [0, WIDE / 2] {
                 let planes = segments.get(7, &half(at, from), true).unwrap();
                 let start = planes.layout.offset_of(&half(at, from).start) as usize;
                 assert_eq!(planes.bytes[start..start + 5], [(at - 64) as u8; 5]);
             }
         }
-        assert_eq!(segments.bytes(), 10, "the last plane is not read");
+        assert_eq!(segments.bytes(), weight(1), "the last plane is not read");
         assert!(segments.get(7, &half(85, 0), false).is_some());
         assert!(segments.get(7, &half(85, 0), true).is_some());
-        assert!(segments.get(7, &half(85, 5), true).is_some());
+        assert!(segments.get(7, &half(85, WIDE / 2), true).is_some());
         assert_eq!(segments.bytes(), 0, "all of it was read");
         assert!(!segments.holds(7, &plane(85)) && segments.had_segment(7));
         segments.put(7, &whole, &planes(86, 64), Some(&plane(86)), (1, &buffers));
@@ -300,11 +339,11 @@ mod tests {
     fn planes_that_were_just_read_are_not_kept() {
         let (whole, buffers) = brick();
         let segments = KeptPlanes::new(AxisPermutation::to_front(0));
-        let read = Region { start: [70, 0].into(), shape: [1, 10].into() };
+        let read = Region { start: [70, 0].into(), shape: [1, WIDE].into() };
         segments.put(3, &whole, &planes(70, 4), Some(&read), (1, &buffers));
-        assert_eq!(segments.bytes(), 30);
-        segments.trim(10);
-        assert_eq!(segments.bytes(), 10);
+        assert_eq!(segments.bytes(), weight(3));
+        segments.trim(weight(1));
+        assert_eq!(segments.bytes(), weight(1));
         assert!(segments.holds(3, &plane(71)) && !segments.holds(3, &plane(72)) && !segments.had_segment(3));
         segments.clear();
         assert_eq!(segments.bytes(), 0);

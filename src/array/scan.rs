@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::early_eviction::BrickKey;
-use super::planes::{KeptPlanes, SegmentPlan};
+use super::planes::{KeptPlanes, SegmentPlan, plane_cost};
 use super::progress::Progress;
 use crate::memory::entry_weight;
 use crate::sync::Mutex;
@@ -41,6 +41,8 @@ pub(super) struct BrickOrder {
     pub(super) size: u64,
     /// Bytes that a decoded brick takes in the cache, overhead included.
     pub(super) brick_cost: usize,
+    /// Bytes that a plane of a brick takes among those that a scan keeps, overhead included.
+    pub(super) plane_cost: u64,
 }
 
 impl BrickOrder {
@@ -49,7 +51,9 @@ impl BrickOrder {
         let brick = brick_bytes(info);
         let pages = if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE };
         let (size, brick_cost) = (info.dtype.size() as u64, entry_weight(pages));
-        Self { axes, array: info.id, grid: info.grid.clone(), shape, count, size, brick_cost }
+        let planes = info.grid.step()[axes.axis(0)].max(1);
+        let plane_cost = plane_cost(planes, brick as u64 / planes);
+        Self { axes, array: info.id, grid: info.grid.clone(), shape, count, size, brick_cost, plane_cost }
     }
 
     /// Samples of a plane.

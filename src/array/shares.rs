@@ -70,8 +70,10 @@ impl Entry {
 
     /// Plans the segments of a scan that has `share` bytes.
     fn plan(&self, scan: &Scan, share: usize) -> SegmentPlan {
-        let plane_bytes = self.bytes / usize::try_from(scan.bricks.step()).unwrap_or(usize::MAX).max(1);
-        SegmentPlan::new(share, scan.bricks.layer_bricks(), self.planned.max(1), plane_bytes as u64)
+        let bricks = scan.bricks.layer_bricks();
+        let is_flat = scan.bricks.step() == 1;
+        let plane = if is_flat { self.bytes as u64 } else { bricks.saturating_mul(scan.bricks.plane_cost) };
+        SegmentPlan::new(share, bricks, self.planned.max(1), plane)
     }
 }
 

@@ -24,6 +24,10 @@ use crate::sync::{Condvar, Mutex};
 
 /// A look at an entry that takes longer counts as hanging.
 const TIMEOUT: Duration = Duration::from_millis(30);
+/// The same of an object store, where each look is a request or several, which end by themselves.
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Entries of an object store that are looked at at a time.
+const STORE_LOOKS: usize = 8;
 /// Timeouts after which a listing ends; the remaining entries are listed by their names alone.
 const MAX_TIMEOUTS: usize = 2;
 /// Bytes of tables that are cached while datasets are counted.
@@ -96,6 +100,7 @@ struct Progress {
     catalog: Arc<Catalog>,
     folder: Arc<Node>,
     names: Names,
+    is_of_store: bool,
     /// The index of the first name that no thread has taken.
     next: AtomicUsize,
     results: Mutex<Results>,
@@ -137,7 +142,8 @@ impl Catalog {
         let results = Mutex::new(Results { found: vec![PENDING; names.entries.len()], count: 0 });
         let (catalog, folder) = (Arc::clone(self), Arc::clone(folder));
         let (next, progress) = Default::default();
-        let listing = Arc::new(Progress { catalog, folder, names, next, results, progress });
+        let is_of_store = self.tree().store_status().is_some();
+        let listing = Arc::new(Progress { catalog, folder, names, is_of_store, next, results, progress });
         let found = listing.wait(pool);
         // an entry for which there was no memory is no reason to show less
         if !has_memory() {
@@ -147,6 +153,12 @@ impl Catalog {
             NOTHING => None,
             PENDING => {
                 let (name, is_folder) = listing.names.get(index)?;
+                // what an earlier listing did not wait for
+                if listing.is_of_store
+                    && let Some(known) = self.known(&listing.folder, name)
+                {
+                    return Some(EntryNumber(known.id));
+                }
                 let is_shown = is_folder || self.context.recogniser.has_dataset_extension(Path::new(name));
                 let number = || self.unseen.lock().number(listing.folder.id, name);
                 is_shown.then(number)?.map(|number| EntryNumber(UNSEEN | number))
@@ -175,12 +187,12 @@ impl Catalog {
 impl Progress {
     /// Has threads of the pool look at all names, and returns the results once no more come.
     fn wait(self: &Arc<Self>, pool: &Arc<Pool>) -> Vec<u32> {
-        self.start_thread(pool);
+        (0..if self.is_of_store { STORE_LOOKS } else { 1 }).for_each(|ahead| self.start_thread(pool, ahead));
         let mut timeouts = 0;
         let mut results = self.results.lock();
         while results.count < self.names.entries.len() {
             let before = results.count;
-            let waited = self.progress.wait_for(&mut results, TIMEOUT);
+            let waited = self.progress.wait_for(&mut results, self.timeout());
             if waited.timed_out() && results.count == before {
                 timeouts += 1;
                 if timeouts > MAX_TIMEOUTS || self.next.load(Ordering::Relaxed) >= self.names.entries.len() {
@@ -188,16 +200,21 @@ impl Progress {
                 }
                 // a pool without threads would run the job here, and the job takes the lock
                 drop(results);
-                self.start_thread(pool);
+                self.start_thread(pool, 0);
                 results = self.results.lock();
             }
         }
         mem::take(&mut results.found)
     }
 
-    /// Has a thread of the pool look at the names that no thread has taken, in the bulkhead of the first of them.
-    fn start_thread(self: &Arc<Self>, pool: &Arc<Pool>) {
-        let index = self.next.load(Ordering::Relaxed);
+    fn timeout(&self) -> Duration {
+        if self.is_of_store { STORE_TIMEOUT } else { TIMEOUT }
+    }
+
+    /// Has a thread of the pool look at the names that no thread has taken, in the bulkhead of one of them: the first, or
+    /// one so many `ahead`.
+    fn start_thread(self: &Arc<Self>, pool: &Arc<Pool>, ahead: usize) {
+        let index = self.next.load(Ordering::Relaxed) + ahead;
         let Some((name, _)) = self.names.get(index) else { return };
         let listing = Arc::clone(self);
         pool.submit(bulkhead_of_name(self.folder.id, name), move || listing.run());
@@ -210,7 +227,7 @@ impl Progress {
             let Some((name, _)) = self.names.get(index) else { return };
             let key = (self.folder.id, name.to_owned());
             // the look of another listing hangs
-            if in_flight.lock().entry(key.clone()).or_insert_with(Instant::now).elapsed() > TIMEOUT {
+            if in_flight.lock().entry(key.clone()).or_insert_with(Instant::now).elapsed() > self.timeout() {
                 continue;
             }
             let found = self.catalog.find(&self.folder, name);

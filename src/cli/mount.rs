@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::error::{Cause, CliError};
 use super::file_system::{self, FileSystemArgs, entries};
+use super::interrupt::ending_signals;
 use super::mounts::{self, NoStatus, check_mountpoint, decode, encode};
 use super::source::{checked_source, resolved_source};
 use super::text::{Size, counted, escaped_path, python_literal};
@@ -269,7 +270,7 @@ impl Plan {
         let watchdog = Watchdog::start(self.log.clone());
         // here and not earlier: the processes beside the daemon need none
         keep_reserve();
-        let signals = Signals::block()?;
+        let signals = Signals::block(ending_signals())?;
         let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
         let readahead =

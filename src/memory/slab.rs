@@ -7,7 +7,7 @@
 //! kernel would make each page when it is first touched.
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::slice;
@@ -135,9 +135,9 @@ impl Drop for Slot {
     }
 }
 
-/// The slabs of ordinary pages that have free slots, by the bytes of a slot.
+/// The slabs of ordinary pages that have free slots, by the bytes of a slot and by their address.
 #[derive(Default)]
-pub(super) struct SmallBlocks(Mutex<HashMap<usize, Vec<Arc<Slab>>>>);
+pub(super) struct SmallBlocks(Mutex<HashMap<usize, BTreeMap<usize, Arc<Slab>>>>);
 
 impl SmallBlocks {
     /// Returns a block of `size` bytes with all its pages, or `None` if that is not whole pages, too large to share a
@@ -163,10 +163,10 @@ impl SmallBlocks {
     fn take_listed(&self, size: usize) -> Option<Slot> {
         let mut listed = self.0.lock();
         let slabs = listed.get_mut(&size)?;
-        let slab = Arc::clone(slabs.last()?);
+        let slab = Arc::clone(slabs.last_key_value()?.1);
         let slot = slab.take();
         if !slab.has_free() {
-            slabs.pop();
+            slabs.pop_last();
         }
         if slabs.is_empty() {
             listed.remove(&size);
@@ -178,11 +178,11 @@ impl SmallBlocks {
     fn list(&self, slab: &Arc<Slab>) {
         let mut listed = self.0.lock();
         let slabs = listed.entry(slab.slot).or_default();
-        let at = slabs.iter().rposition(|listed| Arc::ptr_eq(listed, slab));
-        match at {
-            Some(at) if slab.is_unused() => drop(slabs.swap_remove(at)),
-            None if slab.has_free() && !slab.is_unused() => slabs.push(Arc::clone(slab)),
-            _ => {}
+        let address = Arc::as_ptr(slab).addr();
+        if slab.is_unused() {
+            slabs.remove(&address);
+        } else if slab.has_free() {
+            slabs.insert(address, Arc::clone(slab));
         }
         if slabs.is_empty() {
             listed.remove(&slab.slot);
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn listed(blocks: &SmallBlocks) -> usize {
-        blocks.0.lock().values().map(Vec::len).sum()
+        blocks.0.lock().values().map(BTreeMap::len).sum()
     }
 
     #[test]

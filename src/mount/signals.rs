@@ -31,8 +31,8 @@ pub(crate) struct Signals(SigSet);
 
 impl Signals {
     /// Blocks the signals. It must be called before there are other threads, which inherit the mask.
-    pub(crate) fn block() -> Result<Self, DaemonError> {
-        let set: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
+    pub(crate) fn block(signals: Vec<Signal>) -> Result<Self, DaemonError> {
+        let set: SigSet = signals.into_iter().collect();
         set.thread_block().map_err(failed("signals"))?;
         Ok(Self(set))
     }

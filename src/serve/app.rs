@@ -86,7 +86,10 @@ impl App {
         self.add_cross_origin(origin.as_ref(), is_preflight, response.headers_mut());
         if request.method() == Method::HEAD {
             let body = std::mem::take(response.body_mut());
-            if let (Some(length), false) = (body.len(), response.headers().contains_key(CONTENT_LENGTH)) {
+            // that of the response which the client has is not known here
+            let has_length = response.status() == StatusCode::NOT_MODIFIED;
+            let has_length = has_length || response.headers().contains_key(CONTENT_LENGTH);
+            if let (Some(length), false) = (body.len(), has_length) {
                 set(response.headers_mut(), CONTENT_LENGTH, &length.to_string());
             }
         }

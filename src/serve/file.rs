@@ -16,7 +16,7 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 
 use super::body::{Budget, FileBody, Part, Parts, content_range, table};
-use super::response::{Head, Problem, Response, content_type, set};
+use super::response::{Body, Head, Problem, Response, content_type, set};
 use super::tree::{Open, TreePath, find};
 use crate::fs::{Attributes, Opened, Volfs};
 use crate::view::{BoxOf, Form};
@@ -103,7 +103,10 @@ impl Files {
         if rows.is_none() {
             set(response.headers_mut(), CONTENT_LENGTH, &parts.len.to_string());
         }
-        if request.method() != Method::HEAD {
+        if request.method() == Method::HEAD {
+            // so that no length is made up
+            *response.body_mut() = rows.map_or_else(Body::default, |rows| table(Body::default(), rows));
+        } else {
             // a box is of the version that the header names; a whole file without a tag may go on to the next one
             let epoch = (validators.tag.is_some() || boxed.is_some()).then_some(opened.epoch);
             let body = FileBody::begin(open, epoch, self.budget.clone(), parts).await?;

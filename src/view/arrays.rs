@@ -8,7 +8,7 @@ use super::entry::{Entry, level_files};
 use super::names::axis_names;
 use super::segments::{ArrayFile, Content};
 use crate::format::Array;
-use crate::volume::{AxisPermutation, Dims, Dtype};
+use crate::volume::{AxisPermutation, Dims, Dtype, Scaling};
 
 /// The header is padded to a multiple of this, so that the samples are aligned in a map of the file.
 const ALIGNMENT: usize = 64;
@@ -31,10 +31,8 @@ pub(crate) const FLOAT32_NPY: View = View::new(Some("float32"), |layer| {
     level_files(layer, ".float32.npy", |layer, lod| {
         let array = &layer.levels()[lod];
         let file = ArrayFile::new(npy_header(Dtype::Float32, &array.info().shape()), array);
-        Ok(Content::Array(match array.info().scaling {
-            Some(scaling) => file.float32(scaling),
-            None => file,
-        }))
+        let scaling = array.info().scaling.unwrap_or(Scaling::of_codes(1.0, 0.0));
+        Ok(Content::Array(file.float32(scaling)))
     })
 });
 

@@ -92,8 +92,7 @@ fn scaling(info: &ArrayInfo) -> Option<Scaling> {
     let no_value = Scaling { no_value: info.no_value, is_code: false, ..Scaling::of_codes(1.0, 0.0) };
     let scaling = match info.dtype {
         Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 => None,
-        Dtype::Float32 => Some(no_value),
-        Dtype::Float16 => info.scaling.or(Some(no_value)),
+        Dtype::Float32 | Dtype::Float16 => info.scaling.or(Some(no_value)),
         _ => info.scaling,
     };
     scaling.filter(Scaling::says_something)

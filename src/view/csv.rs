@@ -82,7 +82,9 @@ impl Rows {
 
     fn place(&self, axis: usize, index: &Dims) -> String {
         let (first, step) = self.axes[axis];
-        number(rounded(first + step * index[axis] as f64))
+        let at = first + step * index[axis] as f64;
+        // without the last digit, in which there are rounding errors
+        number(format!("{at:.14e}").parse().unwrap_or(at))
     }
 }
 

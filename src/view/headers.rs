@@ -171,8 +171,11 @@ impl Stack {
 pub(crate) const NRRD: View = View {
     hidden: |layer| type_hidden(layer, nrrd_type, ("lod0.nhdr", "NRRD")),
     ..View::new(Some("nrrd"), |layer| {
-        let Some(kind) = nrrd_type(layer.info(0).dtype) else { return Vec::new() };
-        level_files(layer, ".nhdr", move |layer, lod| {
+        if nrrd_type(layer.info(0).dtype).is_none() {
+            return Vec::new();
+        }
+        level_files(layer, ".nhdr", |layer, lod| {
+            let kind = type_of_level(layer, lod, nrrd_type, "NRRD")?;
             let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
             Ok(nrrd_text(layer.info(lod), kind, &SpatialTransform::of_level(layer, lod), &key_values).into())
         })
@@ -233,16 +236,41 @@ fn nrrd_plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect()
 }
 
+/// Returns what a header calls the samples of a level, which may be of another type than those of level 0.
+fn type_of_level(
+    layer: LayerRef<'_>,
+    lod: usize,
+    name_of: fn(Dtype) -> Option<&'static str>,
+    header: &str,
+) -> Result<&'static str, FormatError> {
+    let dtype = layer.info(lod).dtype;
+    name_of(dtype).ok_or_else(|| FormatError::Unsupported(format!("{header} has no {dtype} samples")))
+}
+
 /// `lodN.mhd`
 pub(crate) const META_IMAGE: View = View {
-    hidden: |layer| type_hidden(layer, mhd_type, ("lod0.mhd", "MetaImage")),
+    hidden: mhd_hidden,
     ..View::new(Some("mhd"), |layer| {
-        let Some(kind) = mhd_type(layer.info(0).dtype) else { return Vec::new() };
-        level_files(layer, ".mhd", move |layer, lod| {
+        if mhd_hidden(layer).is_some() {
+            return Vec::new();
+        }
+        level_files(layer, ".mhd", |layer, lod| {
+            let kind = type_of_level(layer, lod, mhd_type, "MetaImage")?;
             Ok(mhd_text(layer.info(lod), kind, &SpatialTransform::of_level(layer, lod)).into())
         })
     })
 };
+
+fn mhd_hidden(layer: LayerRef<'_>) -> Option<(String, String)> {
+    let reason = || ("lod0.mhd".into(), "MetaImage has channels only as the last axes".into());
+    type_hidden(layer, mhd_type, ("lod0.mhd", "MetaImage")).or_else(|| has_channels_first(layer.info(0)).then(reason))
+}
+
+/// Returns whether an axis that is not spatial comes before one that is; axes of one sample do not count.
+fn has_channels_first(info: &ArrayInfo) -> bool {
+    let mut axes = info.axes.iter().filter(|axis| axis.count != 1).skip_while(|axis| axis.spatial);
+    axes.any(|axis| axis.spatial)
+}
 
 /// Returns the name that MetaImage has for a type of samples.
 fn mhd_type(dtype: Dtype) -> Option<&'static str> {
@@ -464,6 +492,21 @@ mod nrrd_tests {
             space units: \"\" \"\" \"\"\nspace directions: (4,0,0) (0,3,0) (0,0,2)\nspace origin: (10,10,10)\n\
             kinds: domain domain domain\nendian: little\nencoding: raw\ndata file: lod0.raw\nlayer:=a b\nlod:=0\n\n";
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn only_the_fastest_axes_are_channels_of_meta_image() {
+        for (shape, spatial, first) in [
+            ([2, 3, 4, 5], [false, true, true, true], true),
+            ([2, 3, 4, 5], [true, true, true, false], false),
+            ([2, 3, 4, 5], [true, true, false, false], false),
+            ([1, 3, 4, 5], [false, true, true, true], false),
+            ([3, 4, 5, 1], [true, true, false, true], false),
+        ] {
+            let mut info = zeros(&shape, Dtype::UInt8).info().clone();
+            info.axes.iter_mut().zip(spatial).for_each(|(axis, spatial)| axis.spatial = spatial);
+            assert_eq!(has_channels_first(&info), first, "{shape:?} {spatial:?}");
+        }
     }
 
     #[test]

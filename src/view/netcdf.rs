@@ -9,6 +9,7 @@ use super::cf::{CfArray, CfDimension, CfValue, DATA, has_type};
 use super::entry::level_files;
 use super::segments::{ArrayFile, Content};
 use super::{LayerRef, View};
+use crate::format::FormatError;
 use crate::volume::{Dims, Dtype};
 
 /// Samples begin at a multiple of this: whole pages of the file are whole pages of the samples.
@@ -30,7 +31,11 @@ pub(crate) const NETCDF: View = View {
         if !has_type(layer.info(0).dtype) {
             return Vec::new();
         }
-        level_files(layer, ".nc", |layer, lod| Ok(content(layer, lod)))
+        level_files(layer, ".nc", |layer, lod| {
+            let dtype = layer.info(lod).dtype;
+            let reason = || FormatError::Unsupported(format!("netCDF has no {dtype} samples"));
+            has_type(dtype).then(|| content(layer, lod)).ok_or_else(reason)
+        })
     })
 };
 

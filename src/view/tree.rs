@@ -29,6 +29,8 @@ const DATASET_JSON: &str = "dataset.json";
 const OUTLINE: &str = "outline.geojson";
 /// The file with the reason why the dataset does not open.
 pub(crate) const ERROR_TXT: &str = "error.txt";
+/// The files of a dataset, from which on no more folders of views are shown: inode numbers have 40 bits for them.
+const MOST_NUMBERS: u64 = 1 << 39;
 /// The name by which the first layer is found where no layer is called so.
 const FIRST_LAYER: &str = "data";
 
@@ -170,7 +172,8 @@ impl Tree {
             tree.add_branch(shown, name.clone(), None, in_layer(shown));
             for (view, suffix) in views.iter().filter_map(|view| Some((view, view.beside_layer?))) {
                 let entries = numbered((view.entries)(shown));
-                if entries.is_empty() {
+                let has_room = tree.branches.last().is_none_or(|last| last.next < MOST_NUMBERS);
+                if entries.is_empty() || !has_room {
                     continue;
                 }
                 let most = NAME_MAX - suffix.len();

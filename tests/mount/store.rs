@@ -221,6 +221,29 @@ fn a_bucket_of_a_million_objects_is_entered_with_a_few_requests() {
     }
 }
 
+#[test]
+fn a_bucket_that_is_far_away_is_listed_whole() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let objects = Objects::default();
+    objects.put_all("cloud", &test_data("vds/pages"));
+    (0..6).for_each(|n| objects.put_all(&format!("survey-{n}"), &test_data("demo/north.zgy")));
+    let server = HttpServer::start(move |request| {
+        thread::sleep(Duration::from_millis(60));
+        objects.answer(request)
+    });
+    let environment = [
+        ("AWS_ENDPOINT_URL", format!("http://{}", server.address())),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_SKIP_SIGNATURE", "true".to_owned()),
+    ];
+    let Some(mount) = Mount::of_store("s3://volfs", &environment, &[]) else { return };
+    // also those that are known only by their first bytes
+    let listed = names(mount.point());
+    assert!(listed.contains("cloud") && (0..6).all(|n| listed.contains(&format!("survey-{n}"))), "{listed:?}");
+}
+
 /// Readers of the dataset that hangs: more than there are threads, and than requests of a dataset in flight.
 const READERS: usize = 20;
 const LENGTH: usize = 4096;

@@ -10,16 +10,28 @@ use crate::format::Array;
 use crate::format::bytes::read_bytes;
 use crate::memory::try_zeroed;
 use crate::source::Blocking;
-use crate::volume::{Axis, Brick, Dims, Dtype};
+use crate::volume::{Axis, Brick, Dims, Dtype, Scaling};
 
 /// The most samples of a coordinate array that is read.
 const MAX_SAMPLES: u64 = 1 << 16;
 /// Bytes of the largest of its chunks that is decoded.
 const MAX_DECODED: usize = 4 << 20;
+/// Bytes that are read of it, and the chunks that they are in: records of netCDF-3 are read with what lies between.
+const MAX_BYTES: u64 = 256 << 20;
+const MAX_CHUNKS: u64 = 4096;
 /// The most coordinate arrays of a dataset that are read.
 pub(in crate::format) const MAX_READ: usize = 64;
 /// How far values of a regular axis may be from their places, in steps.
 const TOLERANCE: f64 = 1e-3;
+
+/// Bytes of names and units of axes: one text may be that of thousands of axes.
+const MAX_TEXT: usize = 256;
+
+/// Returns the beginning of a text that many axes may have.
+pub(in crate::format) fn short(text: &str) -> String {
+    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text[..end.unwrap_or(0)].to_owned()
+}
 
 /// The positions of an axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +64,7 @@ impl Coordinates {
                 let line = open(&path).and_then(|(array, node)| {
                     let unit = ["units", "unit"].into_iter().find_map(|key| node.attributes.get(key)?.as_str());
                     let of_mdio = || node.attributes.get("unitsV1")?.as_object()?.values().find_map(Value::as_str);
-                    Line::through(&*array, unit.or_else(of_mdio).map(str::to_owned))
+                    Line::through(&*array, array.info().scaling, unit.or_else(of_mdio).map(str::to_owned))
                 });
                 self.known.insert(path.clone(), line);
             }
@@ -72,7 +84,7 @@ pub(super) fn name_axes(dimensions: &[(String, Vec<f64>)], array: &mut ArrayMeta
         return;
     }
     for (axis, (name, positions)) in array.axes.iter_mut().zip(dimensions) {
-        axis.name.clone_from(name);
+        axis.name = short(name);
         if let Some(line) = Line::of(positions, None) {
             (axis.first, axis.step) = (line.first, line.step);
         }
@@ -81,8 +93,19 @@ pub(super) fn name_axes(dimensions: &[(String, Vec<f64>)], array: &mut ArrayMeta
 
 impl Line {
     /// Returns the line through the values of an array of one axis; `None` if they are not regular, or cannot be read.
-    pub(in crate::format) fn through(array: &dyn Array, unit: Option<String>) -> Option<Self> {
-        Self::of(&values(array)?, unit)
+    pub(in crate::format) fn through(
+        array: &dyn Array,
+        scaling: Option<Scaling>,
+        unit: Option<String>,
+    ) -> Option<Self> {
+        let mut values = values(array)?;
+        if let Some(Scaling { scale, offset, no_value, .. }) = scaling {
+            if values.iter().any(|stored| no_value == Some(*stored)) {
+                return None;
+            }
+            values.iter_mut().for_each(|value| *value = *value * scale + offset);
+        }
+        Self::of(&values, unit.map(|unit| short(&unit)))
     }
 
     /// Gives an axis of as many samples its positions.
@@ -111,9 +134,10 @@ impl Line {
 fn values(array: &dyn Array) -> Option<Vec<f64>> {
     let info = array.info();
     let (shape, size) = (info.shape(), info.dtype.size());
-    if shape.len() != 1 || shape[0] > MAX_SAMPLES {
+    if shape.len() != 1 || shape[0] > MAX_SAMPLES || info.grid.total() > MAX_CHUNKS {
         return None;
     }
+    let mut left = MAX_BYTES;
     let mut found = Vec::new();
     for number in 0..info.grid.total() {
         let at = Dims::from([number]);
@@ -129,6 +153,7 @@ fn values(array: &dyn Array) -> Option<Vec<f64>> {
                 if coded.decoded > MAX_DECODED || coded.length.most() > 2 * MAX_DECODED as u64 {
                     return None;
                 }
+                left = left.checked_sub(coded.length.most())?;
                 let stored = read_bytes(array.source(), &coded.object, coded.offset, coded.length.most()).ok()??;
                 let mut out = try_zeroed(coded.decoded).ok()?;
                 array.decode(&coded, &stored, &mut out).ok()?;
@@ -168,6 +193,13 @@ mod tests {
         for values in [&[][..], &[1.0, 1.0], &[0.0, 1.0, 3.0], &[f64::NAN, 1.0], &[0.0, f64::INFINITY]] {
             assert_eq!(line(values), None, "{values:?}");
         }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_letters() {
+        assert_eq!((short("s").as_str(), short("").len(), short(&"m".repeat(300)).len()), ("s", 0, 256));
+        assert_eq!(short(&"ä".repeat(200)).len(), 256);
+        assert_eq!(short(&format!("x{}", "ä".repeat(200))).len(), 255);
     }
 
     #[test]

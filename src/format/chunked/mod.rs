@@ -11,9 +11,9 @@ mod node;
 mod scaling;
 mod tree;
 
-pub(super) use coordinates::{Line, MAX_READ};
+pub(super) use coordinates::{Line, MAX_READ, short};
 pub(super) use dataset::{of_layers, open};
 pub(super) use description::{Parsed, names_in, read};
 pub(super) use node::{ArrayMetadata, AxisDescription, Chain, ChunkKeys, Hidden, Image, Level, Node, Shards, join};
-pub(super) use scaling::{scaling, value_range};
+pub(super) use scaling::{Values, value_range};
 pub(super) use tree::{Convention, Layers, Nodes, one_array};

@@ -4,9 +4,10 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use super::scaling::Values;
 use crate::codec::Pipeline;
 use crate::format::FormatError;
-use crate::volume::{Axis, Dims, Dtype, Element, NativeJson, Scaling};
+use crate::volume::{Axis, Dims, Dtype, Element, NativeJson};
 
 /// A group or an array of a hierarchy.
 #[derive(Default)]
@@ -37,7 +38,7 @@ pub(in crate::format) struct ArrayMetadata {
     pub chain: Chain,
     pub keys: ChunkKeys,
     pub axes: Vec<Axis>,
-    pub scaling: Option<Scaling>,
+    pub values: Values,
     /// The format's own keys of lodN.json.
     pub native: NativeJson,
 }

@@ -4,27 +4,47 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::format::bytes::whole;
 use crate::volume::{Dtype, NativeJson, Scaling};
 
-/// Returns how stored samples become values, by the conventions of CF.
-pub(in crate::format) fn scaling(attributes: &NativeJson, dtype: Dtype) -> Option<Scaling> {
-    if dtype.is_complex() {
-        return None;
+/// What samples mean.
+#[derive(Clone, Copy, Default)]
+pub(in crate::format) struct Values {
+    /// How they become values.
+    pub scaling: Option<Scaling>,
+    /// The sample that means "no data".
+    pub no_value: Option<f64>,
+}
+
+impl Values {
+    /// Returns what attributes say by the conventions of CF.
+    pub(in crate::format) fn of(attributes: &NativeJson, dtype: Dtype) -> Self {
+        if dtype.is_complex() {
+            return Self::default();
+        }
+        let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
+        let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match attributes.get(key)? {
+            // xarray stores floats of version 3 so
+            Value::String(text) => STANDARD.decode(text).ok()?.try_into().ok().map(f64::from_le_bytes),
+            value => exact(value),
+        });
+        let no_value = no_value.filter(|number| !number.is_nan()).map(|number| match dtype {
+            // as a sample is
+            Dtype::Float32 => (number as f32).into(),
+            _ => number,
+        });
+        let (scale, offset) = (number("scale_factor"), number("add_offset"));
+        let is_scaled = scale.is_some() || offset.is_some() && dtype.is_integer();
+        let (scale, offset) = if is_scaled { (scale.unwrap_or(1.0), offset.unwrap_or(0.0)) } else { (1.0, 0.0) };
+        let scaling = Scaling { no_value, is_code: false, ..Scaling::of_codes(scale, offset) };
+        let has_scaling = scaling.says_something() && (is_scaled || dtype.is_integer());
+        Self { scaling: has_scaling.then_some(scaling), no_value }
     }
-    let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
-    let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match attributes.get(key)? {
-        // xarray stores floats of version 3 so
-        Value::String(text) => STANDARD.decode(text).ok()?.try_into().ok().map(f64::from_le_bytes),
-        value => value.as_f64(),
-    });
-    let no_value = no_value.filter(|number| !number.is_nan());
-    let (scale, offset) = (number("scale_factor"), number("add_offset"));
-    if scale.is_none() && offset.is_none() && no_value.is_none() || !dtype.is_integer() && scale.is_none() {
-        return None;
-    }
-    let scaling =
-        Scaling { no_value, is_code: false, ..Scaling::of_codes(scale.unwrap_or(1.0), offset.unwrap_or(0.0)) };
-    scaling.says_something().then_some(scaling)
+}
+
+/// Returns a number that is a double; `None` for a large integer that is none.
+fn exact(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| whole(value).is_none_or(|whole| *number as i128 == whole))
 }
 
 /// Returns the least and the greatest value, scaled, where attributes have those of stored samples.
@@ -35,4 +55,28 @@ pub(in crate::format) fn value_range(attributes: &NativeJson, scaling: Option<&S
     let value = |stored: f64| scaling.map_or(stored, |scaling| stored * scaling.scale + scaling.offset);
     let (a, b) = (value(number(least)?), value(number(most)?));
     Some((a.min(b), a.max(b))).filter(|(a, b)| a < b)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fill_values_are_samples() {
+        let of = |dtype, attributes: Value| Values::of(attributes.as_object().unwrap(), dtype);
+        let found = of(Dtype::Float32, json!({"_FillValue": -999.9}));
+        assert_eq!((found.no_value, found.scaling), (Some(f64::from(-999.9_f32)), None));
+        let found = of(Dtype::Float32, json!({"missing_value": 1e20, "scale_factor": 0.5}));
+        assert_eq!(found.scaling.and_then(|scaling| scaling.no_value), Some(f64::from(1e20_f32)));
+        assert_eq!(of(Dtype::Float64, json!({"_FillValue": -999.9})).no_value, Some(-999.9));
+        let found = of(Dtype::Int16, json!({"_FillValue": -1}));
+        assert_eq!((found.no_value, found.scaling.map(|scaling| scaling.scale)), (Some(-1.0), Some(1.0)));
+        // the nearest doubles are other samples
+        for (dtype, value) in [(Dtype::Int64, json!(i64::MIN + 2)), (Dtype::UInt64, json!(u64::MAX - 1))] {
+            assert_eq!(of(dtype, json!({"_FillValue": value})).no_value, None);
+        }
+        assert_eq!(of(Dtype::Int64, json!({"_FillValue": i64::MIN})).no_value, Some(i64::MIN as f64));
+    }
 }

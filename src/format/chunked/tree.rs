@@ -320,14 +320,14 @@ fn chunked(
     lod: usize,
     value_range: Option<(f64, f64)>,
 ) -> ChunkedArray {
-    let ArrayMetadata { shape, dtype, fill, chain, keys, axes, scaling, mut native } = metadata;
+    let ArrayMetadata { shape, dtype, fill, chain, keys, axes, values, mut native } = metadata;
     native.insert("stored_as".into(), chain.text().into());
     let info = ArrayInfo {
         lod,
         axes,
         value_range,
-        no_value: scaling.and_then(|scaling| scaling.no_value),
-        scaling,
+        no_value: values.no_value,
+        scaling: values.scaling,
         codec: Some(chain.pipeline.name()),
         native,
         ..ArrayInfo::new(dtype, BrickGrid::aligned(shape, chain.brick), chain.brick)

@@ -16,7 +16,7 @@ use super::header::{Header, Place, kind};
 use super::settled;
 use super::sources::{OpenedFile, Sources};
 use crate::format::bytes::decimal;
-use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, join, scaling, value_range};
+use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, Values, join, short, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith, native};
 use crate::source::{Source, WHOLE};
 use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
@@ -207,13 +207,13 @@ fn describe_axes(datasets: &mut [Node]) {
             // an array of one axis may be the scale of itself
             let scale = scale.or_else(|| (is_scale(node) && array.info.axes.len() == 1).then_some(number));
             if let Some(scale) = scale {
-                axis.name = datasets[scale].path.rsplit('/').next().unwrap_or_default().to_owned();
+                axis.name = short(datasets[scale].path.rsplit('/').next().unwrap_or_default());
                 if lines.contains_key(&scale) || lines.len() < MAX_READ {
                     units.push((place, scale));
                 }
             } else if let Some(label) = labels.and_then(|labels| labels.get(place)?.as_str()).filter(|l| !l.is_empty())
             {
-                axis.name = label.to_owned();
+                axis.name = short(label);
             }
         }
         for (place, scale) in units {
@@ -223,11 +223,10 @@ fn describe_axes(datasets: &mut [Node]) {
             }
         }
         let attributes = &node.attributes.values;
-        let scaling = scaling(attributes, array.info.dtype);
+        let Values { scaling, no_value } = Values::of(attributes, array.info.dtype);
         let range = value_range(attributes, scaling.as_ref());
         if let Some(info) = info_of(&mut datasets[number].array) {
-            (info.axes, info.scaling, info.value_range) = (axes, scaling, range);
-            info.no_value = scaling.and_then(|scaling| scaling.no_value);
+            (info.axes, info.scaling, info.no_value, info.value_range) = (axes, scaling, no_value, range);
         }
     }
 }
@@ -244,7 +243,8 @@ fn info_of(array: &mut Result<Arc<Hdf5Array>, Hidden>) -> Option<&mut ArrayInfo>
 /// Returns the positions that a scale gives, unless it is one of netCDF without values.
 fn line(scale: &Node) -> Option<Line> {
     let array = scale.array.as_ref().ok()?;
-    Line::through(&**array, scale.attributes.text("units")).filter(|_| !is_bare_dimension(scale))
+    let Values { scaling, .. } = Values::of(&scale.attributes.values, array.info.dtype);
+    Line::through(&**array, scaling, scale.attributes.text("units")).filter(|_| !is_bare_dimension(scale))
 }
 
 /// Returns whether a dataset only says how long a dimension of netCDF is.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::block::Block;
 use crate::codec::{Codec, Finish, Pipeline, codec};
 use crate::format::bytes::{json_text, whole};
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, join, read};
+use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Values, join, read};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
 use crate::volume::{Axis, Dims, Dtype, Element, MAX_AXES, NativeJson};
@@ -84,7 +84,7 @@ fn array(path: &str, attributes: &Map<String, Value>) -> Result<ArrayMetadata, H
         chain: Chain { shards: Vec::new(), brick: block, order, pipeline },
         keys: ChunkKeys { prefix, has_c: false, separator: '/', is_reversed: true, is_scalar: false },
         axes: Position::of(attributes, shape.len()).axes(&shape),
-        scaling: None,
+        values: Values::default(),
         native: native(json!({
             "path": path,
             "dataType": name,

@@ -10,6 +10,8 @@ use crate::volume::{Dtype, NativeJson};
 /// Bytes of the longest header that is read, and of the part that is read first.
 const MAX_HEADER: u64 = 16 << 20;
 const FIRST_READ: u64 = 32 << 10;
+/// Bytes of the longest name. Programs write at most 256.
+const MAX_NAME: u64 = 4096;
 /// The most dimensions and variables of a file: a variable takes 2 KiB of memory.
 const MAX_DIMENSIONS: u64 = 1 << 16;
 const MAX_VARIABLES: u64 = 1 << 13;
@@ -173,9 +175,12 @@ impl Fields<'_> {
         Ok(bytes)
     }
 
-    fn name(&mut self) -> Result<String, PastEnd> {
+    fn name(&mut self) -> Result<String, Fault> {
         let length = self.count()?;
-        self.padded(length).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        if length > MAX_NAME {
+            return Err(Fault::Wrong(format!("a name has {length} bytes")));
+        }
+        Ok(String::from_utf8_lossy(self.padded(length)?).into_owned())
     }
 
     fn attributes(&mut self) -> Result<NativeJson, Fault> {
@@ -186,7 +191,7 @@ impl Fields<'_> {
             let (dtype, size) = type_of(kind)?;
             let length =
                 count.checked_mul(size).ok_or_else(|| Fault::Wrong(format!("attribute {name} is too long")))?;
-            let numbers = PER_ATTRIBUTE + dtype.map_or(count / 32, |_| count);
+            let numbers = PER_ATTRIBUTE + name.len() as u64 / 32 + dtype.map_or(count / 32, |_| count);
             let is_kept = numbers <= self.numbers;
             self.numbers = if is_kept { self.numbers - numbers } else { 0 };
             let bytes = self.padded(length)?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::array::{VariableArray, record_brick};
 use self::header::{Header, Variable};
-use super::chunked::{Hidden, Layers, Line, MAX_READ, of_layers, scaling, value_range};
+use super::chunked::{Hidden, Layers, Line, MAX_READ, Values, of_layers, value_range};
 use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith, native};
 use crate::source::{Source, SourceError, WHOLE};
 use crate::volume::{ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, MAX_AXES, slab};
@@ -47,7 +47,7 @@ impl Format for NetCdf3 {
                     (open(variable, &header, &source, end), dimension_of(variable, &header))
             {
                 let unit = variable.attributes.get("units").and_then(Value::as_str).map(str::to_owned);
-                lines.insert(number, Line::through(&array, unit));
+                lines.insert(number, Line::through(&array, array.info.scaling, unit));
             }
         }
         // the first layer is what most readers want
@@ -115,11 +115,11 @@ fn open(variable: &Variable, header: &Header, source: &Arc<dyn Source>, end: u64
         count: shape[axis],
         spatial: true,
     });
-    let scaling = scaling(&variable.attributes, dtype);
+    let Values { scaling, no_value } = Values::of(&variable.attributes, dtype);
     let info = ArrayInfo {
         axes: axes.collect(),
         codec: Some("raw"),
-        no_value: scaling.and_then(|scaling| scaling.no_value),
+        no_value,
         value_range: value_range(&variable.attributes, scaling.as_ref()),
         scaling,
         ..ArrayInfo::new(dtype, BrickGrid::aligned(shape, brick), brick)

@@ -27,11 +27,15 @@ impl Opening {
         dtype: &mut Option<Dtype>,
     ) -> Result<Vec<Arc<dyn Array>>, String> {
         let mut levels: Vec<Arc<dyn Array>> = Vec::new();
+        let other_axes = || (Severity::Damage, "it has another number of axes than the mags before it".into());
         for listed in &described.mags {
             let level = self
                 .array_of(format, described, listed)
                 .and_then(|found| self.reoriented(described, listed, found, levels.len()));
             match level {
+                Ok(level) if levels.first().is_some_and(|first| first.info().axes.len() != level.info().axes.len()) => {
+                    missing.push((json!(listed.mag.0), other_axes()));
+                }
                 Ok(level) => levels.push(level),
                 Err(fault) => missing.push((json!(listed.mag.0), fault)),
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::chain;
 use super::data_type::DataType;
 use crate::format::bytes::whole;
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, join, names_in, read, scaling};
+use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, Values, join, names_in, read};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
 use crate::volume::{Axis, Dims, MAX_AXES, NativeJson};
@@ -48,7 +48,7 @@ fn node_of_version_2(
     if let Some(Ok(array)) = &mut array {
         // as xarray writes it
         array.axes = axes(attributes.get("_ARRAY_DIMENSIONS"), &array.keys, &array.shape, &attributes);
-        array.scaling = scaling(&attributes, array.dtype);
+        array.values = Values::of(&attributes, array.dtype);
     }
     Ok(Node { path: path.to_owned(), attributes, array, warning, text: text + more })
 }
@@ -186,7 +186,7 @@ fn array_of_version_3(path: &str, metadata: &NativeJson, attributes: &NativeJson
     let keys = ChunkKeys { prefix: prefix(path), has_c, separator, is_reversed: false, is_scalar };
     let mut array = array(path, metadata, (shape, chunk), &data_type, chain, keys)?;
     array.axes = axes(metadata.get("dimension_names"), &array.keys, &shape, attributes);
-    array.scaling = scaling(attributes, array.dtype);
+    array.values = Values::of(attributes, array.dtype);
     Ok(array)
 }
 
@@ -220,7 +220,7 @@ fn array(
         fill: data_type.fill_value(value).ok_or_else(wrong)?,
         chain,
         axes: Vec::new(),
-        scaling: None,
+        values: Values::default(),
         keys,
         native,
     })

@@ -37,10 +37,13 @@ impl Header {
     pub(super) fn array(&self, lod: usize, level: &Level) -> ArrayInfo {
         let info = &self.info;
         let (shape, brick, [low, high]) = (Dims::from(level.shape), Dims::from(info.brick), self.range_in_use());
+        // statistics that were never made are all zero
+        let counted = info.statistics.count.unwrap_or(self.histogram.count);
+        let is_known = info.dtype != Dtype::Float32 || counted != 0 || [low, high] != [0.0; 2];
         ArrayInfo {
             lod,
             axes: (0..shape.len()).map(|axis| self.axis(axis, lod, shape[axis])).collect(),
-            value_range: (low.is_finite() && high.is_finite() && low <= high).then_some((low, high)),
+            value_range: (is_known && low.is_finite() && high.is_finite() && low <= high).then_some((low, high)),
             scaling: self.range().map(|range| range.scaling),
             warnings: self.range_warning().into_iter().collect(),
             ..ArrayInfo::new(info.dtype, BrickGrid::aligned(shape, brick), brick)

@@ -79,7 +79,8 @@ pub(super) fn dmr(model: &Model, wanted: &Dap4) -> String {
 fn attribute(text: &mut String, indent: &str, (key, value): (&str, &CfValue), dtype: Dtype) {
     let (key, kind, number) = match value {
         CfValue::Text(value) => {
-            let is_special = |c: char| c.is_control() || matches!(c, '&' | '<' | '>' | '"' | '\'' | '\\');
+            let is_special =
+                |c: char| c.is_control() || matches!(c, '&' | '<' | '>' | '"' | '\'' | '\\' | '\u{fffe}' | '\u{ffff}');
             let _ = match value.is_empty() || value.contains(is_special) {
                 true => {
                     writeln!(text, "{indent}<Attribute name=\"{key}\" type=\"String\" value=\"{}\"/>", escaped(value))

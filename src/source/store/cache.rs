@@ -50,7 +50,9 @@ struct CacheVersion {
 impl CacheVersion {
     /// Returns the version that a store tells of; `None` if the object may change and still look the same.
     fn new(meta: &ObjectMeta, now: SystemTime) -> Option<Self> {
-        let modified = || UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(meta.modified).ok()?));
+        // a server that tells no time is said to tell 0
+        let seconds = || u64::try_from(meta.modified).ok().filter(|seconds| *seconds > 0);
+        let modified = || UNIX_EPOCH.checked_add(Duration::from_secs(seconds()?));
         let is_settled = || now.duration_since(modified()?).ok().filter(|age| *age >= SETTLED);
         Self::of(meta, true).or_else(|| is_settled().and_then(|_| Self::of(meta, false)))
     }
@@ -82,7 +84,8 @@ pub(super) struct FolderVersions {
     /// Set when an object was found to have changed.
     changed: Arc<AtomicBool>,
     folders: Mutex<LruCache<Box<str>, Arc<Folder>>>,
-    /// The versions of the objects that were read from the disk, by the hashes of their keys.
+    /// The versions of the objects of which anything was read from the disk, or the size was told, by the hashes of their
+    /// keys.
     read: Mutex<LruCache<u64, CacheVersion>>,
 }
 
@@ -268,8 +271,8 @@ impl CachedObjects {
         let mut record = [0; RECORD];
         let is_kept = self.cache.cache.get(&self.cache_key(key, None, name)?, 0, &mut record);
         match record.split_first().filter(|_| is_kept)? {
-            (&NONE, _) => Some(None),
-            (length, value) => Some(Some(value.get(..usize::from(*length))?.to_vec())),
+            (&NONE, _) => self.used(key, Some(None)),
+            (length, value) => self.used(key, Some(Some(value.get(..usize::from(*length))?.to_vec()))),
         }
     }
 
@@ -289,23 +292,29 @@ impl CachedObjects {
     pub(super) fn size(&self, key: &str) -> Option<u64> {
         match &self.versions {
             Source::File(_) => None,
-            Source::Folder(versions) => versions.get(key, true).map(|listed| listed.size),
+            Source::Folder(versions) => self.used(key, versions.get(key, true).map(|listed| listed.size)),
         }
     }
 
-    /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
-    pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
-        let is_kept = self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out));
-        if is_kept
+    /// Remembers, if there is a `value` of an object, that it is of the version in the listing.
+    fn used<T>(&self, key: &str, value: Option<T>) -> Option<T> {
+        if value.is_some()
             && let Source::Folder(versions) = &self.versions
             && let Some(version) = versions.get(key, false).and_then(|listed| listed.version)
         {
             versions.read.lock().put(stable_hash(key.as_bytes()), version);
         }
-        is_kept
+        value
     }
 
-    /// Returns whether the store tells of another version of an object in a folder than was read from the disk; `None`
+    /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
+    pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
+        let is_kept = self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out));
+        self.used(key, is_kept.then_some(())).is_some()
+    }
+
+    /// Returns whether the store tells of another version of an object in a folder than was read from the disk, or than
+    /// has the size that a listing told; `None`
     /// of an object that is not there.
     pub(super) fn has_other(&self, key: &str, answer: Option<&ObjectMeta>) -> bool {
         let Source::Folder(versions) = &self.versions else { return false };
@@ -370,7 +379,7 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(1000);
         assert!(CacheVersion::new(&meta(999, Some("a")), now).is_some());
         let old = CacheVersion::new(&meta(900, None), now).unwrap();
-        assert_eq!([950, 2000].map(|modified| CacheVersion::new(&meta(modified, None), now)), [None, None]);
+        assert_eq!([950, 2000, 0].map(|modified| CacheVersion::new(&meta(modified, None), now)), [None; 3]);
         assert!(old.is_of(&meta(900, Some("b"))) && !old.is_of(&meta(901, None)));
         let etag = CacheVersion::new(&meta(1, Some("a")), now).unwrap();
         assert!(etag.is_of(&meta(2, Some("a"))) && !etag.is_of(&meta(1, Some("b"))) && !etag.is_of(&meta(1, None)));

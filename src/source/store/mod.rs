@@ -517,6 +517,11 @@ mod tests {
         let folder = open(&second, "s3://bucket/d");
         assert_eq!(read(&*folder, "x", 150_000, 10), Ok(Some(vec![2; 10])), "in the new version all can be read");
         assert_eq!(read(&*folder, "x", 0, 10), Ok(Some(vec![2; 10])));
+        // the size is that of the listing, and the bytes would be those of a longer object
+        let folder = open(&second, "s3://bucket/d");
+        assert_eq!(folder.len("x"), Ok(Some(200_000)));
+        store.put("d/x", &[3; 300_000], None);
+        assert_eq!(read(&*folder, "x", 100_000, 10), Err(SourceError::Changed));
     }
 
     #[test]
