@@ -95,8 +95,8 @@ fn one(key: &Bound<'_, PyAny>, axis: usize, shape: &[u64]) -> PyResult<Along> {
 
 /// Whole numbers of other types: NumPy's.
 fn by_index(key: &Bound<'_, PyAny>) -> PyResult<i64> {
-    // an array of one number has the method, too
-    if key.hasattr("__len__")? || key.hasattr("ndim")? && key.getattr("ndim")?.extract::<usize>()? > 0 {
+    // an array of one axis and one number has the method, too
+    if key.hasattr("ndim")? && key.getattr("ndim")?.extract::<usize>()? > 0 {
         return Err(PyTypeError::new_err("no whole number"));
     }
     key.call_method0("__index__")?.extract()

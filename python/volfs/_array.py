@@ -47,22 +47,24 @@ class Axis:
 
         Raises KeyError if there is none.
         """
-        if self.first is None or self.step is None:
+        if self.first is None or self.step is None or (not self.step and self.count > 1):
             raise KeyError(f"the axis {self.name} has no coordinates")
         first, step, end = self.first, self.step or 1, self.count - 1
+        # many formats have the first position and the step as float32
+        near = min(max(1e-6, 2.0**-22 * max(abs(first), abs(first + end * step)) / abs(step)), 0.01)
         there = f"the axis {self.name} has {first:.12g} to {first + step * end:.12g} in steps of {step:.12g}"
         if isinstance(wanted, slice):
             if wanted.step is not None:
                 raise ValueError("a range of coordinates has no step")
             ends = [(wanted.start, -math.inf), (wanted.stop, math.inf)]
             low, high = sorted(open_end if at is None else (at - first) / step for at, open_end in ends)
-            low, high = math.ceil(max(low, 0) - 1e-6), math.floor(min(high, end) + 1e-6)
+            low, high = math.ceil(max(low, 0) - near), math.floor(min(high, end) + near)
             if low > high:
                 raise KeyError(f"{there}: none from {wanted.start} to {wanted.stop}")
             return slice(low, high + 1)
         exact = (np.asarray(wanted, np.float64) - first) / step
         found = np.rint(exact)
-        wrong = ~((found >= 0) & (found <= end) & (np.abs(exact - found) < 1e-6))
+        wrong = ~((found >= 0) & (found <= end) & (np.abs(exact - found) <= near))
         if wrong.any():
             raise KeyError(f"{there}: not {np.asarray(wanted)[wrong].flat[0]}")
         return found.astype(np.intp) if found.ndim else int(found)
@@ -104,7 +106,7 @@ class Array(_volfs.Array):
 
     def _repr_html_(self) -> str:
         known = [axis.values for axis in self.axes]
-        spans = ["" if values is None else f"{values[0]:g} to {values[-1]:g}" for values in known]
+        spans = ["" if values is None or not len(values) else f"{values[0]:g} to {values[-1]:g}" for values in known]
         axes = zip(self.axis_names, spans, self.axes, strict=True)
         rows = [
             ("array", f"{self._engine.name}, {self.layer}, level {self.lod}"),

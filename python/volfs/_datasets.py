@@ -49,6 +49,9 @@ class Datasets(Mapping[str, Dataset]):
             raise KeyError(name)
         return Dataset(*place.open(Source("", store_options=self._store_options)))
 
+    def __contains__(self, name: object) -> bool:
+        return any(known == name for known in self)
+
     def __iter__(self) -> Iterator[str]:
         return (name for name, is_broken in self._walk("") if not is_broken)
 

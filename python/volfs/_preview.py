@@ -34,7 +34,7 @@ def table(array: Array, rows: list[tuple[str, str]]) -> str:
 
 def _picture(array: Array) -> bytes | None:
     """Return the middle plane across the first axis as a PNG; None if it is too large, or cannot be read."""
-    if array.ndim < 2:
+    if array.ndim < 2 or not array.size:
         return None
     # the two axes that are shown; of the others one position
     first = min(array.ndim - 2, 1)

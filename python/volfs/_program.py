@@ -62,13 +62,19 @@ def start_unmounting(path: str, *, remove_folder: bool) -> subprocess.Popen[byte
 def as_arguments(options: Options) -> list[str]:
     """Return options as they stand on a command line: `cache_size="1GiB"` as `--cache-size=1GiB`.
 
-    True is an option without a value, None and False are none at all, and a list repeats its option.
+    True is an option without a value, None and False are none at all, and a list repeats its option, but that of views.
     """
     arguments = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is None or value is False:
             continue
+        if name == "umask" and isinstance(value, int):
+            value = format(value, "o")
+        elif isinstance(value, float) and value.is_integer():
+            value = int(value)
+        elif name == "views" and not isinstance(value, str):
+            value = ",".join(value)
         if value is True:
             arguments.append(flag)
         elif isinstance(value, str | int | os.PathLike):

@@ -66,12 +66,20 @@ def box_of(shape: Sequence[int], selection: Selection) -> list[tuple[int, int]]:
 
     Raises IndexError if the selection is no box, or empty.
     """
-    axes = [_axis(key, size, size) for key, size in zip(_keys(selection, len(shape)), shape, strict=True)]
-    for axis in axes:
-        whole = np.arange(axis.length)
-        if len(axis.parts) != 1 or not all(np.array_equal(whole, order) for order in axis.parts[0][1:]):
+    box = []
+    for key, size in zip(_keys(selection, len(shape)), shape, strict=True):
+        if isinstance(key, slice):
+            chosen = range(size)[key]
+            is_run = len(chosen) > 0 and (chosen.step == 1 or len(chosen) == 1)
+        else:
+            axis = _axis(key, size, size)
+            whole = np.arange(axis.length)
+            is_run = len(axis.parts) == 1 and all(np.array_equal(whole, order) for order in axis.parts[0][1:])
+            chosen = range(axis.parts[0].box.start, axis.parts[0].box.stop) if is_run else range(0)
+        if not is_run:
             raise IndexError("a box has neighbouring positions of each axis, in ascending order, and at least one")
-    return [(axis.parts[0].box.start, axis.parts[0].box.stop) for axis in axes]
+        box.append((chosen[0], chosen[-1] + 1))
+    return box
 
 
 def _is_number(key: object) -> bool:

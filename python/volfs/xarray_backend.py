@@ -169,7 +169,7 @@ def _variable(array: Array, scaled: bool) -> xarray.Variable:
 
 def _chunks(array: Array, itemsize: int) -> list[int]:
     """Return chunks of whole bricks: as many along the fast axes as fit, for these are neighbours in the file."""
-    chunks = [min(brick, size) for brick, size in zip(array.chunks, array.shape, strict=True)]
+    chunks = [max(1, min(brick, size)) for brick, size in zip(array.chunks, array.shape, strict=True)]
     for axis in reversed(range(1, len(chunks))):
         fitting = _CHUNK_BYTES // (math.prod(chunks) * itemsize) * chunks[axis]
         if fitting < array.shape[axis]:

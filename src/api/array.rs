@@ -429,17 +429,26 @@ impl Opened {
     }
 
     fn is_to_be_looked_at(&self) -> bool {
-        self.looked.lock().elapsed() >= LOOK_AGAIN
+        self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN)
     }
 
     /// Looks from time to time whether the source is still what was opened: samples in the cache do not tell.
     fn look(&self, name: &dyn fmt::Display, array: &Arc<dyn format::Array>) -> Result<(), ReadError> {
         let mut looked = self.looked.lock();
-        if looked.elapsed() < LOOK_AGAIN {
+        if looked.is_some_and(|looked| looked.elapsed() < LOOK_AGAIN) {
             return Ok(());
         }
-        *looked = Instant::now();
+        // other readers go on meanwhile
+        *looked = Some(Instant::now());
         drop(looked);
+        let outcome = self.look_now(name, array);
+        if outcome.is_err() {
+            *self.looked.lock() = None;
+        }
+        outcome
+    }
+
+    fn look_now(&self, name: &dyn fmt::Display, array: &Arc<dyn format::Array>) -> Result<(), ReadError> {
         match array.source().check_unchanged() {
             Ok(()) if !self.dataset.is_changed() => Ok(()),
             Err(SourceError::Io { message, kind, .. }) => Err(ReadError::Io { array: name.to_string(), message, kind }),

@@ -146,8 +146,8 @@ struct Opened {
     tree: OnceLock<Tree>,
     computed: Computed,
     bulkhead: Bulkhead,
-    /// When it was last looked whether the source has changed.
-    looked: Mutex<Instant>,
+    /// When it was last seen that the source had not changed; `None` if it had.
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Opened {
@@ -160,7 +160,7 @@ impl Opened {
         let levels = |layer: &crate::format::Layer| layer.levels.iter().map(LevelState::new).collect();
         let layers = dataset.dataset.layers().iter().map(levels).collect();
         let (tree, computed) = (OnceLock::new(), Computed::default());
-        let (bulkhead, looked) = (Bulkhead::new(number()), Mutex::new(Instant::now()));
+        let (bulkhead, looked) = (Bulkhead::new(number()), Mutex::new(Some(Instant::now())));
         Ok(Self { dataset, layers, tree, computed, bulkhead, looked })
     }
 }

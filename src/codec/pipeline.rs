@@ -50,7 +50,9 @@ impl Pipeline {
     /// of a chunk before it is encoded. Fails if numbers exceed what memory can have.
     pub(crate) fn new(codecs: Vec<Box<dyn Codec>>, decoded: u64, finish: Finish) -> Result<Self, String> {
         let too_large = || format!("chunks of {decoded} bytes are too large");
-        let size = |bytes: u64| usize::try_from(bytes).ok().filter(|n| *n <= MAX_BYTES).ok_or_else(too_large);
+        // what is stored as it is, is never held as a whole
+        let most = if codecs.is_empty() && finish == Finish::Nothing { usize::MAX >> 1 } else { MAX_BYTES };
+        let size = |bytes: u64| usize::try_from(bytes).ok().filter(|n| *n <= most).ok_or_else(too_large);
         let (mut steps, mut bytes, mut scratch, mut is_exact) = (Vec::new(), decoded, 0usize, true);
         for (number, codec) in codecs.into_iter().enumerate() {
             // the most that may come of a compressor is more than what comes

@@ -70,7 +70,7 @@ fn most_connections() -> usize {
 }
 
 /// Returns a number that it has not returned before.
-fn new_number() -> u64 {
+pub(crate) fn new_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -10,7 +10,7 @@ use super::file_system::FileSystem;
 use crate::catalog::Recogniser;
 use crate::format::n5::N5;
 use crate::format::zarr::Zarr;
-use crate::format::{Dataset, FormatError, OpenWith, registry};
+use crate::format::{Dataset, Format, FormatError, OpenWith, registry};
 use crate::source::{IndexCache, LocalTree};
 use crate::test_support::memory_folder::open_files;
 use crate::test_support::{Npy, by_dataset, crc, naive, test_data};
@@ -208,6 +208,50 @@ fn coordinate_arrays_that_are_regular_are_the_positions_of_axes() {
         .map(|axis| (&*axis.name, axis.first, axis.step, axis.unit.as_deref()))
         .collect();
     assert_eq!(axes, [("lines", 110.0, 2.0, None), ("odd", 0.0, 1.0, None), ("depth", 100.0, 2.5, Some("m"))]);
+}
+
+#[test]
+fn coordinates_are_found_whatever_their_names_and_by_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".zgroup"), r#"{"zarr_format": 2}"#).unwrap();
+    let array = |name: &str, dtype: &str, fill: &str, more: &str, samples: &[u8]| {
+        let place = folder.path().join(name);
+        fs::create_dir(&place).unwrap();
+        let text = format!(
+            r#"{{"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "{dtype}", "compressor": null,
+            "fill_value": {fill}, "filters": null, "order": "C"}}"#
+        );
+        fs::write(place.join(".zarray"), text).unwrap();
+        fs::write(place.join(".zattrs"), format!(r#"{{"_ARRAY_DIMENSIONS": ["lat"]{more}}}"#)).unwrap();
+        fs::write(place.join("0"), samples).unwrap();
+    };
+    array("lat", "|i1", "null", r#", "scale_factor": 0.5"#, &[20, 24, 28]);
+    array("temperature", "<i2", "-7", r#", "scale_factor": 2"#, &[1, 0, 249, 255, 3, 0]);
+    array("zeros", "<i2", "0", "", &[0; 6]);
+    let tree = LocalTree::folder(folder.path(), folder.path());
+    let dataset = Zarr.open_folder(tree, &OpenWith::new(IndexCache::new(1 << 20))).unwrap();
+    let named = |name: &str| dataset.layers().iter().find(|layer| layer.name == name).unwrap().levels[0].info().clone();
+    for name in ["lat", "temperature", "zeros"] {
+        assert_eq!(
+            named(name).axes.iter().map(|axis| (axis.first, axis.step)).collect::<Vec<_>>(),
+            [(10.0, 2.0)],
+            "{name}"
+        );
+    }
+    // as xarray writes what is missing in version 2; a 0 is written by programs that mean nothing by it
+    assert_eq!(["temperature", "zeros", "lat"].map(|name| named(name).no_value), [Some(-7.0), None, None]);
+}
+
+#[test]
+fn images_without_end_take_no_memory_for_each() {
+    let image = json!({"version": "0.4", "datasets": [{"path": "0"}], "name": "x".repeat(100)});
+    let images = json!({"multiscales": vec![image; 5000]});
+    let array = json!({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": null,
+        "fill_value": 0, "filters": null, "order": "C"});
+    let described = [(".zgroup", json!({"zarr_format": 2})), (".zattrs", images), ("0/.zarray", array)];
+    let dataset = open_files(&Zarr, files(&described)).unwrap();
+    let with_attributes = dataset.layers().iter().filter(|layer| layer.native["attributes"] != json!({})).count();
+    assert!(with_attributes == 1 && dataset.layers().len() <= 256, "{}", dataset.layers().len());
 }
 
 #[test]

@@ -7,8 +7,12 @@ use std::fmt;
 use crate::cli::text::{choose, float};
 use crate::volume::{ArrayInfo, Axis, Dims, Region, conversion};
 
-/// How far from a position a value may be, in steps of the axis.
-const TOLERANCE: f64 = 1e-6;
+/// Returns how far from a position a value may be, in steps of the axis: many formats have the first position and the step
+/// as float32.
+fn tolerance(axis: &Axis, last: f64) -> f64 {
+    let farthest = axis.first.abs().max((axis.first + last * axis.step).abs());
+    (2.0 * f64::from(f32::EPSILON) * farthest / axis.step.abs()).clamp(1e-6, 0.01)
+}
 
 /// What stands before a number that need not be one of the axis'.
 const NEAREST: &str = "nearest:";
@@ -181,13 +185,14 @@ fn by_value(at: &At, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), Stri
         let unit = axis.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
         format!("(it has {} to {}{steps}{unit})", text(0.0), text(last))
     };
+    let tolerance = tolerance(axis, last);
     // in steps from the first position
     let place = |position: &Position| Ok::<f64, String>((position.on(axis)? - axis.first) / step);
     let (from, to) = match &at.slice {
         Slice::One(position) => {
             let exact = place(position)?;
             let nearest = exact.round().clamp(0.0, last);
-            if !at.nearest && (exact - nearest).abs() > TOLERANCE {
+            if !at.nearest && (exact - nearest).abs() > tolerance {
                 return Err(format!("has no {position}; the nearest is {} {}", text(nearest), has()));
             }
             (nearest, nearest)
@@ -197,10 +202,10 @@ fn by_value(at: &At, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), Stri
             let (from, to) = (end(a, 0.0)?, end(b, last)?);
             let typed = |end: &Option<Position>| end.as_ref().map_or_else(String::new, ToString::to_string);
             let (a_typed, b_typed) = (typed(a), typed(b));
-            if a.is_some() && b.is_some() && from > to + TOLERANCE {
+            if a.is_some() && b.is_some() && from > to + tolerance {
                 return Err(format!("runs in the other direction: give {b_typed}:{a_typed}"));
             }
-            let inside = ((from - TOLERANCE).ceil().max(0.0), (to + TOLERANCE).floor().min(last));
+            let inside = ((from - tolerance).ceil().max(0.0), (to + tolerance).floor().min(last));
             if inside.0 > inside.1 {
                 return Err(format!("has nothing in {a_typed}:{b_typed} {}", has()));
             }
@@ -334,6 +339,17 @@ mod tests {
             let error = at(&[text]).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn positions_of_float32_steps_are_found_by_their_decimals() {
+        let step = f64::from(0.1_f32);
+        let info = info(&[("sample", 2000, f64::from(0.3_f32), step), ("x", 9, 600_000.0, 12.5)]);
+        let at = |text: &str| ranges(select(&info, None, &[At::read(text).unwrap()])).map(|ranges| ranges[0]);
+        for (text, wanted) in [("sample=10", (97, 98)), ("sample=10:11", (97, 108)), ("sample=199.3", (1990, 1991))] {
+            assert_eq!(at(text), Ok(wanted), "{text}");
+        }
+        assert!(at("sample=10.002").is_err());
     }
 
     #[test]

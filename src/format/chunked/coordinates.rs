@@ -46,22 +46,25 @@ pub(in crate::format) struct Line {
 #[derive(Default)]
 pub(super) struct Coordinates {
     known: HashMap<String, Option<Line>>,
+    /// How many were read.
+    read: usize,
 }
 
 impl Coordinates {
-    /// Gives axes the positions that coordinate arrays beside the array at `path` have. `open` opens an array with one
-    /// axis, and returns its attributes, too.
+    /// Gives the axes of the array at `path` the positions that coordinate arrays beside it have. `open` opens an array
+    /// with one axis, and returns its attributes, too.
     pub(super) fn describe<'a>(
         &mut self,
         path: &str,
-        array: &mut ArrayMetadata,
+        axes: &mut [Axis],
         open: impl Fn(&str) -> Option<(Box<dyn Array>, &'a Node)>,
     ) {
         let group = path.rsplit_once('/').map_or("", |(group, _)| group);
-        for axis in &mut array.axes {
+        for axis in axes {
             let path = join(group, &axis.name);
-            if !self.known.contains_key(&path) && self.known.len() < MAX_READ {
+            if !self.known.contains_key(&path) && self.read < MAX_READ {
                 let line = open(&path).and_then(|(array, node)| {
+                    self.read += 1;
                     let unit = ["units", "unit"].into_iter().find_map(|key| node.attributes.get(key)?.as_str());
                     let of_mdio = || node.attributes.get("unitsV1")?.as_object()?.values().find_map(Value::as_str);
                     Line::through(&*array, array.info().scaling, unit.or_else(of_mdio).map(str::to_owned))

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::format::bytes::whole;
-use crate::volume::{Dtype, NativeJson, Scaling};
+use crate::volume::{Dtype, NativeJson, Scaling, half, half_bits};
 
 /// What samples mean.
 #[derive(Clone, Copy, Default)]
@@ -19,23 +19,29 @@ pub(in crate::format) struct Values {
 impl Values {
     /// Returns what attributes say by the conventions of CF.
     pub(in crate::format) fn of(attributes: &NativeJson, dtype: Dtype) -> Self {
-        if dtype.is_complex() {
+        // the values of unsigned numbers that are stored as signed ones are not known
+        let is_unsigned = attributes.get("_Unsigned").and_then(Value::as_str) == Some("true") && dtype.is_integer();
+        if dtype.is_complex() || is_unsigned {
             return Self::default();
         }
         let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
-        let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match attributes.get(key)? {
+        let first =
+            |value: &'_ Value| value.as_array().map_or_else(|| Some(value.clone()), |list| list.first().cloned());
+        let of = |key: &str| first(attributes.get(key)?);
+        let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match of(key)? {
             // xarray stores floats of version 3 so
             Value::String(text) => STANDARD.decode(text).ok()?.try_into().ok().map(f64::from_le_bytes),
-            value => exact(value),
+            value => exact(&value),
         });
         let no_value = no_value.filter(|number| !number.is_nan()).map(|number| match dtype {
             // as a sample is
             Dtype::Float32 => (number as f32).into(),
+            Dtype::Float16 => half(half_bits(number).to_le_bytes()).into(),
             _ => number,
         });
         let (scale, offset) = (number("scale_factor"), number("add_offset"));
-        let is_scaled = scale.is_some() || offset.is_some() && dtype.is_integer();
-        let (scale, offset) = if is_scaled { (scale.unwrap_or(1.0), offset.unwrap_or(0.0)) } else { (1.0, 0.0) };
+        let is_scaled = scale.is_some() || offset.is_some();
+        let (scale, offset) = (scale.unwrap_or(1.0), offset.unwrap_or(0.0));
         let scaling = Scaling { no_value, is_code: false, ..Scaling::of_codes(scale, offset) };
         let has_scaling = scaling.says_something() && (is_scaled || dtype.is_integer());
         Self { scaling: has_scaling.then_some(scaling), no_value }

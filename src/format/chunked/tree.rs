@@ -1,6 +1,7 @@
 //! The layers of a hierarchy: each array, or each image of several arrays.
 
 use std::collections::{BTreeMap, HashSet};
+use std::mem;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -98,7 +99,12 @@ pub(in crate::format) fn layers(
     for path in order {
         if let Some(images) = images.get(&path) {
             let attributes = nodes.remove(&path).map(|node| node.attributes).unwrap_or_default();
-            images.iter().for_each(|image| making.image(&path, image, &mut nodes, &attributes));
+            for (number, image) in images.iter().enumerate() {
+                let range = convention.value_range(&attributes);
+                // once: there may be many images, and long attributes
+                let described = if number == 0 { attributes.clone() } else { NativeJson::new() };
+                making.image(&path, image, &mut nodes, (range, described));
+            }
         } else if !is_level.contains(&path)
             && let Some(node) = nodes.remove(&path)
         {
@@ -118,20 +124,24 @@ fn describe_axes(
     let dimensions = nodes.get("").map(|top| convention.dimensions(&top.attributes)).unwrap_or_default();
     let paths: Vec<String> = nodes.keys().cloned().collect();
     for path in paths {
-        // taken out while the others are looked at
-        let Some(mut node) = nodes.remove(&path) else { continue };
-        if let Some(Ok(array)) = &mut node.array {
-            coordinates::name_axes(&dimensions, array);
-            coordinates.describe(&path, array, |of| {
-                let beside = nodes.get(of)?;
-                let is_line =
-                    beside.array.as_ref().is_some_and(|array| array.as_ref().is_ok_and(|a| a.shape.len() == 1));
-                let read = if is_line { convention.node(&**folder, of).ok()?? } else { return None };
-                Some((Box::new(chunked((folder, cache), read.array?.ok()?, 0, None)), beside))
-            });
+        let Some(array) = array_at(nodes, &path) else { continue };
+        coordinates::name_axes(&dimensions, array);
+        // taken out while the nodes are looked at, also this one: a coordinate array has positions itself
+        let mut axes = mem::take(&mut array.axes);
+        coordinates.describe(&path, &mut axes, |of| {
+            let beside = nodes.get(of)?;
+            let is_line = beside.array.as_ref().is_some_and(|array| array.as_ref().is_ok_and(|a| a.shape.len() == 1));
+            let read = if is_line { convention.node(&**folder, of).ok()?? } else { return None };
+            Some((Box::new(chunked((folder, cache), read.array?.ok()?, 0, None)), beside))
+        });
+        if let Some(array) = array_at(nodes, &path) {
+            array.axes = axes;
         }
-        nodes.insert(path, node);
     }
+}
+
+fn array_at<'a>(nodes: &'a mut Nodes, path: &str) -> Option<&'a mut ArrayMetadata> {
+    nodes.get_mut(path)?.array.as_mut()?.as_mut().ok()
 }
 
 impl Hierarchy<'_> {
@@ -246,7 +256,13 @@ impl Making<'_> {
     }
 
     /// Adds an image, whose levels are arrays below the group at `path`.
-    fn image(&mut self, path: &str, image: &Image, nodes: &mut Nodes, attributes: &NativeJson) {
+    fn image(
+        &mut self,
+        path: &str,
+        image: &Image,
+        nodes: &mut Nodes,
+        (range, attributes): (Option<(f64, f64)>, NativeJson),
+    ) {
         let (mut levels, mut missing): (Vec<Arc<dyn Array>>, _) = (Vec::new(), Vec::new());
         let mut damaged = false;
         for described in &image.levels {
@@ -269,7 +285,6 @@ impl Making<'_> {
                 continue;
             }
             let axes = image.axes_of(described, &metadata.shape, &metadata.axes);
-            let range = self.convention.value_range(attributes);
             levels.push(level((self.folder, self.cache), ArrayMetadata { axes, ..metadata }, levels.len(), range));
         }
         let mut native = native(json!({"path": path, "attributes": attributes}));

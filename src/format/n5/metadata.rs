@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::block::Block;
 use crate::codec::{Codec, Finish, Pipeline, codec};
 use crate::format::bytes::{json_text, whole};
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Values, join, read};
+use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Values, join, read, short};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
 use crate::volume::{Axis, Dims, Dtype, Element, MAX_AXES, NativeJson};
@@ -131,7 +131,7 @@ impl Position {
             numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()))
         };
         let texts = |value: Option<&Value>| -> Option<Vec<String>> {
-            Some(list(value)?.iter().map(|text| text.as_str().unwrap_or_default().to_owned()).collect())
+            Some(list(value)?.iter().map(|text| short(text.as_str().unwrap_or_default())).collect())
         };
         let mut position = Self {
             names: texts(attributes.get("axes")).unwrap_or_else(|| usual_names(axes)),
@@ -140,10 +140,11 @@ impl Position {
             firsts: vec![0.0; axes],
         };
         if let Some(transform) = attributes.get("transform") {
-            // Cellmap: the order of axes is that of arrays in memory, where it says so
+            // Cellmap: the order of axes is that of arrays in memory, unless it says something else
+            let orders = ["order", "ordering"].map(|key| transform.get(key).and_then(Value::as_str));
             let key = |key: &str| {
                 let mut value = transform.get(key).cloned()?;
-                if transform.get("ordering").and_then(Value::as_str) == Some("C") {
+                if !orders.contains(&Some("F")) {
                     value.as_array_mut()?.reverse();
                 }
                 Some(value)
@@ -161,7 +162,7 @@ impl Position {
             .or_else(|| numbers(resolution));
         position.steps = steps.unwrap_or(position.steps);
         if let Some(unit) = pixel.and_then(|pixel| pixel.get("unit")).and_then(Value::as_str) {
-            position.units = vec![Some(unit.to_owned()); axes];
+            position.units = vec![Some(short(unit)); axes];
         }
         position.units = texts(attributes.get("units")).map_or(position.units, some);
         position.firsts = numbers(attributes.get("offset")).unwrap_or(position.firsts);
@@ -231,6 +232,10 @@ mod tests {
         let transform = json!({"axes": ["z", "y", "x"], "ordering": "C", "scale": [5, 4, 4], "translate": [1, 0, 0], "units": ["nm", "nm", "nm"]});
         let cellmap = of(json!({"transform": transform, "pixelResolution": [9, 9, 9]}));
         assert_eq!((&*cellmap.names[0], cellmap.steps[0], cellmap.firsts[0]), ("z", 5.0, 1.0));
+        for (order, first) in [(json!(null), "z"), (json!("C"), "z"), (json!("F"), "x")] {
+            let found = of(json!({"transform": {"axes": ["z", "y", "x"], "order": order}}));
+            assert_eq!(found.names[0], first, "{order}");
+        }
         assert_eq!(["z", "c", "channel", "t"].map(is_spatial), [true, false, false, true]);
     }
 

@@ -192,7 +192,10 @@ impl DataType {
         if self.big_endian {
             bytes.reverse();
         }
-        Some(Element::new(&bytes))
+        Some(match (self.kind, &bytes[..]) {
+            (Kind::Bfloat16, [low, high]) => Element::new(&[0, 0, *low, *high]),
+            _ => Element::new(&bytes),
+        })
     }
 }
 

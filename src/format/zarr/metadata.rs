@@ -1,11 +1,15 @@
 //! Reads the JSON files of a hierarchy: `zarr.json` of version 3, `.zarray`, `.zgroup` and `.zattrs` of version 2.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::chain;
 use super::data_type::DataType;
 use crate::format::bytes::whole;
-use crate::format::chunked::{ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, Values, join, names_in, read};
+use crate::format::chunked::{
+    ArrayMetadata, Chain, ChunkKeys, Hidden, Node, Parsed, Values, join, names_in, read, short,
+};
 use crate::format::{FormatError, native};
 use crate::source::Folder;
 use crate::volume::{Axis, Dims, MAX_AXES, NativeJson};
@@ -48,9 +52,26 @@ fn node_of_version_2(
     if let Some(Ok(array)) = &mut array {
         // as xarray writes it
         array.axes = axes(attributes.get("_ARRAY_DIMENSIONS"), &array.keys, &array.shape, &attributes);
-        array.values = Values::of(&attributes, array.dtype);
+        array.values = Values::of(&masked(&attributes, array), array.dtype);
     }
     Ok(Node { path: path.to_owned(), attributes, array, warning, text: text + more })
+}
+
+/// Returns the attributes with the fill value of an array as that of its samples without a value: so xarray writes
+/// version 2. Programs write 0 without being asked.
+fn masked<'a>(attributes: &'a NativeJson, array: &ArrayMetadata) -> Cow<'a, NativeJson> {
+    let is_told = ["_FillValue", "missing_value"].iter().any(|key| attributes.contains_key(*key));
+    let fill = array.native.get("fill_value").filter(|fill| fill.as_f64().is_some_and(|fill| fill != 0.0));
+    match fill.filter(|_| !is_told && attributes.contains_key("_ARRAY_DIMENSIONS")) {
+        None => Cow::Borrowed(attributes),
+        Some(fill) => {
+            let keys = ["scale_factor", "add_offset", "_Unsigned"];
+            let mut all: NativeJson =
+                keys.iter().filter_map(|key| Some(((*key).to_owned(), attributes.get(*key)?.clone()))).collect();
+            all.insert("_FillValue".into(), fill.clone());
+            Cow::Owned(all)
+        }
+    }
 }
 
 fn node_of_version_3(path: &str, found: Parsed) -> Node {
@@ -82,7 +103,7 @@ pub(super) fn consolidated_paths(folder: &dyn Folder, group: &str) -> Result<Vec
 fn axes(names: Option<&Value>, keys: &ChunkKeys, shape: &Dims, attributes: &NativeJson) -> Vec<Axis> {
     let list = |value: Option<&Value>| -> Vec<Option<String>> {
         let list = value.and_then(Value::as_array).filter(|list| list.len() == shape.len() && !keys.is_scalar);
-        list.into_iter().flatten().map(|entry| entry.as_str().map(str::to_owned)).collect()
+        list.into_iter().flatten().map(|entry| entry.as_str().map(short)).collect()
     };
     let (names, units) = (list(names), list(attributes.get("dimension_units")));
     let of = |list: &[Option<String>], axis: usize| list.get(axis).cloned().flatten();

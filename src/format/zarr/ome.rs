@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use crate::format::chunked::{AxisDescription, Image, Level};
+use crate::format::chunked::{AxisDescription, Image, Level, short};
 use crate::volume::NativeJson;
 
-/// The most levels of an image.
+/// The most images of a group, and levels of an image.
+const MAX_IMAGES: usize = 256;
 const MAX_LEVELS: usize = 256;
 
 /// Returns the keys of OME-NGFF in the attributes of a group: below `ome` since version 0.5.
@@ -16,7 +17,7 @@ pub(super) fn keys(attributes: &NativeJson) -> &NativeJson {
 /// Returns the images of a group.
 pub(super) fn images(attributes: &NativeJson) -> Vec<Image> {
     let list = keys(attributes).get("multiscales").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(image).collect()
+    list.into_iter().flatten().filter_map(image).take(MAX_IMAGES).collect()
 }
 
 /// Returns the paths below a group that its attributes name: what is there where a store does not list its objects.
@@ -73,8 +74,8 @@ fn image(value: &Value) -> Option<Image> {
 
 /// Reads an axis: an object since version 0.4, a name before.
 fn axis(value: &Value) -> AxisDescription {
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let name = value.as_str().map(str::to_owned).or_else(|| text("name")).unwrap_or_default();
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(short);
+    let name = value.as_str().map(short).or_else(|| text("name")).unwrap_or_default();
     let is_channel = text("type").map_or(name == "c", |kind| kind != "space" && kind != "time");
     AxisDescription { name, unit: text("unit"), spatial: !is_channel }
 }

@@ -14,8 +14,9 @@ use serde_json::Map;
 use crate::codec::{codec, deflate};
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, read_bytes};
-use crate::memory::try_zeroed;
-use crate::source::{Blocking, EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, hash_of};
+use crate::memory::{LruByWeight, try_zeroed};
+use crate::source::{Blocking, EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, hash_of, new_number};
+use crate::sync::{LazyPerProcess, Mutex};
 
 /// What a zip file begins with, unless it is empty.
 pub(super) const MAGIC: [u8; 4] = *b"PK\x03\x04";
@@ -33,8 +34,15 @@ const MAX_DIRECTORY: u64 = 8 << 20;
 const MAX_DECODED: u64 = 64 << 20;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
+/// Bytes of decoded entries that are kept, of all zip files: parts of an entry are read one after another.
+const KEPT: usize = 64 << 20;
 /// No byte of deflate data adds more bytes than this.
 const MAX_RATIO: u64 = 1032;
+
+/// The decoded entries that were read last, by the number of their file and their name.
+static DECODED: LazyPerProcess<Mutex<LruByWeight<EntryKey, Arc<[u8]>>>> =
+    LazyPerProcess::new(|| Mutex::new(LruByWeight::new(KEPT)));
+type EntryKey = (u64, Box<str>);
 
 struct Entry {
     method: u16,
@@ -50,6 +58,7 @@ struct Entry {
 
 /// The entries of a zip file by their names.
 pub(super) struct ZipFolder {
+    number: u64,
     file: Arc<dyn Source>,
     /// The bytes of the file.
     size: u64,
@@ -69,7 +78,7 @@ impl ZipFolder {
                 entries.insert(name.into(), entry);
             }
         }
-        Ok(Self { file, size, entries })
+        Ok(Self { number: new_number(), file, size, entries })
     }
 
     fn refuse(name: &str, why: String) -> SourceError {
@@ -94,7 +103,19 @@ impl ZipFolder {
         Ok(data)
     }
 
-    /// Decodes an entry.
+    /// Returns a decoded entry, which is decoded now unless it was read lately.
+    fn decoded(&self, name: &str, entry: &Entry) -> Result<Arc<[u8]>, SourceError> {
+        let key = (self.number, name.into());
+        let known = DECODED.lock().get(&key);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let decoded: Arc<[u8]> = self.decode(name, entry)?.into();
+        let evicted = DECODED.lock().insert(key, Arc::clone(&decoded), decoded.len());
+        drop(evicted);
+        Ok(decoded)
+    }
+
     fn decode(&self, name: &str, entry: &Entry) -> Result<Vec<u8>, SourceError> {
         if entry.method != DEFLATED {
             return Err(Self::refuse(name, format!("it is compressed by method {}", entry.method)));
@@ -102,14 +123,17 @@ impl ZipFolder {
         if entry.size > MAX_DECODED || entry.size > entry.stored.saturating_mul(MAX_RATIO) {
             return Err(Self::refuse(name, format!("it is compressed, and has {} bytes", entry.size)));
         }
+        let codec = codec("deflate", &Map::new()).map_err(|why| Self::refuse(name, why))?;
+        if entry.stored > codec.longest(entry.size) {
+            return Err(Self::refuse(name, format!("it is longer than what it has: {} bytes", entry.stored)));
+        }
         let data = self.data(name, entry, Blocking::Yes)?;
         if data.checked_add(entry.stored).is_none_or(|end| end > self.size) {
             return Err(Self::refuse(name, "the file ends within it".into()));
         }
         let (mut stored, mut out) = (try_zeroed(entry.stored as usize)?, try_zeroed(entry.size as usize)?);
         self.file.read_at(WHOLE, data, &mut stored, Blocking::Yes)?;
-        let decoded = codec("deflate", &Map::new()).and_then(|codec| codec.decode(&stored, &mut out));
-        decoded.map_err(|why| Self::refuse(name, why))?;
+        codec.decode(&stored, &mut out).map_err(|why| Self::refuse(name, why))?;
         if deflate::crc32(&[&out]) != entry.crc {
             return Err(Self::refuse(name, "its checksum is wrong".into()));
         }
@@ -204,7 +228,7 @@ impl Source for ZipFolder {
         if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
-        out.copy_from_slice(&self.decode(object, entry)?[offset as usize..][..out.len()]);
+        out.copy_from_slice(&self.decoded(object, entry)?[offset as usize..][..out.len()]);
         Ok(true)
     }
 
@@ -368,13 +392,26 @@ mod tests {
             folder.read_at("zarr.json", 1, &mut out, Blocking::Yes).map(|_| out).map_err(|error| error.to_string())
         };
         assert_eq!(read(&[]).as_deref(), Ok(&text[1..]));
+        let folder = |crc| {
+            let changes = [(&ENTRY[..], 10, DEFLATED.into(), 2), (&ENTRY, 16, crc, 4), (&ENTRY, 24, length, 4)];
+            with(zip(&[("zarr.json", &stored)]), &changes)
+        };
+        let (folder, other) = (folder(crc), folder(crc ^ 1));
+        let part = |folder: &ZipFolder, at| {
+            let mut out = [0; 7];
+            folder.read_at("zarr.json", at, &mut out, Blocking::Yes).map(|_| out)
+        };
+        assert_eq!(part(&folder, 0).unwrap(), text[..7]);
+        assert!(DECODED.lock().contains(&(folder.number, "zarr.json".into())), "it is decoded once");
+        assert_eq!(part(&folder, 300).unwrap(), text[300..307]);
+        assert!(part(&other, 0).is_err(), "each file has its own entries");
         for (change, reason) in [
             ((&ENTRY[..], 10, 12, 2), "it is compressed by method 12"),
             ((&ENTRY, 16, crc ^ 1, 4), "its checksum is wrong"),
             ((&ENTRY, 24, length + 1, 4), "deflate"),
             ((&ENTRY, 24, u32::MAX, 4), "it is compressed, and has 4294967295 bytes"),
             // before memory is allocated for them
-            ((&ENTRY, 20, u32::MAX, 4), "the file ends within it"),
+            ((&ENTRY, 20, u32::MAX, 4), "it is longer than what it has"),
         ] {
             let error = read(&[change]).unwrap_err();
             assert!(error.contains(reason), "{error}");
