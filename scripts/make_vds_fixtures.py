@@ -294,8 +294,7 @@ class Expected:
                     entry = dict(dataset=dataset, layer=layer, folder=folder, lod=lod, stored=stored)
                     self.layer(entry, layout, channel, samples, spacing, methods[stored])
                     if converted(volume, group, lod, channel, methods[stored]):
-                        values = float_values(manager, volume, number, group, lod, samples)
-                        self.layers[-1]["float32"] = f"{zlib.crc32(values.tobytes()):08x}"
+                        self.values(float_values(manager, volume, number, group, lod, samples))
         assert not expected, f"{dataset}: layers without an expectation: {expected}"
         ov.close(vds)
 
@@ -312,6 +311,9 @@ class Expected:
             step.append(1.0)
         self.layers.append(dict(entry, dtype=samples.dtype.name, shape=list(samples.shape), codec=CODECS[method], first=first,
                                 step=step, crc32=f"{zlib.crc32(np.ascontiguousarray(samples).tobytes()):08x}"))
+
+    def values(self, values):
+        self.layers[-1]["float32"] = f"{zlib.crc32(values.tobytes()):08x}"
 
 
 def methods_of_file(path):
