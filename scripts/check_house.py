@@ -52,8 +52,8 @@ BUDGETS = {
     # marker or had a full disk, and files were found by handle; 54,300 before bricks of fast codecs were kept at their second use,
     # folders were shared with others' files, and samples in memory were read without waiting; 54,480 before what HDF5 files
     # name again and again was counted, and what a disk cache holds compared with what the store has; 54,700 before fill values
-    # were samples of their type, and levels of other types had headers of their own
-    "lines of code in src": 54_800,
+    # were samples of their type, levels of other types had headers of their own, and all names in HDF5 files counted
+    "lines of code in src": 55_000,
     # 40 before there was a public API; 90 before a caller could keep from waiting for a server
     "public items": 92,
     # 190 before zstd, bzip2, xz, pcodec and JPEG

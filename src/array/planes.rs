@@ -190,7 +190,7 @@ fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
 fn chunk_planes(planes: u64, plane: u64) -> u64 {
     let in_page = (PAGE / plane.max(1)).max(1);
     // several small planes share what a chunk takes besides
-    let chunk = planes.div_ceil(CHUNKS).max(in_page / 4).max(1);
+    let chunk = planes.div_ceil(CHUNKS).max(in_page / 8).max(1);
     if chunk.saturating_mul(plane) > PAGE { chunk.next_multiple_of(in_page) } else { chunk }
 }
 
@@ -299,7 +299,7 @@ mod tests {
             let taken = (segments.bytes() - before) as u64;
             let planned = 56 * plane_cost(56, width);
             assert!(taken <= planned + 400 && planned <= taken + taken / 8, "{width}: {taken}, {planned}");
-            assert!(taken >= 56 * width && taken <= 56 * width * 3 / 2 + 400, "{width}: {taken}");
+            assert!(taken >= 56 * width && taken <= 56 * width * 2 + 400, "{width}: {taken}");
         }
         segments.clear();
         assert_eq!(segments.bytes(), 0);

@@ -77,7 +77,8 @@ pub(super) struct CatArgs {
 
     /// Write values instead of stored samples, where they differ
     ///
-    /// Scaled integers become float32, and samples that mean "no data" NaN (nothing in a CSV file).
+    /// Scaled integers become float32, and samples that mean "no data" NaN (nothing in a CSV file); float64 stays as it
+    /// is.
     #[arg(long)]
     scaled: bool,
 

@@ -15,7 +15,7 @@ use super::source::{DatasetAt, cannot_open};
 use super::text::{Size, brief, float, items, joined, number, range, rounded, scalar, time, truncated};
 use crate::catalog::OpenDataset;
 use crate::format::{FormatError, Layer};
-use crate::view::{LayerRef, json, registry};
+use crate::view::{LayerRef, json, layer_folders, registry};
 
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
@@ -66,17 +66,25 @@ fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
     let of_layer = |(layer, described): (usize, &Layer)| -> Result<(String, Value), FormatError> {
         let layer_ref = LayerRef { open, layer, views: registry() };
         let levels: Result<Value, _> = (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
-        Ok((described.name.clone(), levels?))
+        Ok((key_of_levels(open, layer, &described.name), levels?))
     };
     dataset["levels"] = open.dataset.layers().iter().enumerate().map(of_layer).collect::<Result<_, _>>()?;
     Ok(dataset)
 }
 
+/// Returns the key of a layer's levels: its name, or that of its folder if others have the same name.
+fn key_of_levels(open: &OpenDataset, layer: usize, name: &str) -> String {
+    let is_alone = open.dataset.layers().iter().filter(|other| other.name == name).count() == 1;
+    let folder = || layer_folders(open).into_iter().nth(layer);
+    if is_alone { None } else { folder() }.unwrap_or_else(|| name.to_owned())
+}
+
 /// Adds the downsampling along x, y, z of each level, which not every format has in its JSON.
 fn with_mags(mut dataset: Value, open: &OpenDataset) -> Value {
-    for layer in open.dataset.layers() {
+    for (number, layer) in open.dataset.layers().iter().enumerate() {
+        let key = key_of_levels(open, number, &layer.name);
         for (lod, level) in layer.levels.iter().enumerate() {
-            if let Some(described) = dataset["levels"][&layer.name].get_mut(lod) {
+            if let Some(described) = dataset["levels"][&key].get_mut(lod) {
                 described["mag"] = level.info().mag.map(|mag| mag.to_vec()).into();
             }
         }

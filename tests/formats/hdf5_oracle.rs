@@ -1,7 +1,7 @@
 //! Compares every array of tests/data/hdf5, HDF5 and netCDF-4, with what h5py reads from it
 //! (scripts/make_hdf5_fixtures.py), through the public traits, the naive model of the data path, and the file system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
@@ -131,6 +131,7 @@ fn each_object_is_shown_once_and_links_may_lead_in_circles() {
         assert_eq!(found.native["attributes"]["attribute 29"], "text 29", "{name}");
         assert_eq!(dataset.info().native["user_block"], 1024);
         assert_eq!(dataset.info().native["groups"], json!({"/": {"title": "links"}}));
+        assert_eq!(dataset.info().warnings, ["/outside leads to another file, which is not followed"], "{name}");
     }
 }
 
@@ -174,6 +175,29 @@ fn pyramids_are_layers_of_several_levels() {
 }
 
 #[test]
+fn factors_of_levels_are_those_that_the_file_states() {
+    let file = fs::read(test_data("hdf5").join("viewer.h5")).unwrap();
+    let bytes_of = |factors: &[f64]| factors.iter().flat_map(|factor| factor.to_le_bytes()).collect::<Vec<u8>>();
+    let stated = bytes_of(&[1.0, 1.0, 1.0, 2.0, 2.0, 1.0, 4.0, 4.0, 2.0]);
+    let at = file.windows(stated.len()).position(|window| window == stated).unwrap();
+    let steps = |factors: &[f64]| -> Vec<f64> {
+        let mut file = file.clone();
+        file[at..at + stated.len()].copy_from_slice(&bytes_of(factors));
+        let dataset = open_file(&Hdf5, file).unwrap();
+        let levels = &layer(&*dataset, "t00000/s00").levels;
+        levels[1..]
+            .iter()
+            .flat_map(|level| level.info().axes.iter().map(|axis| axis.step).collect::<Vec<_>>())
+            .collect()
+    };
+    assert_eq!(steps(&[1.0, 1.0, 1.0, 3.0, 2.5, 1.0, 5.0, 4.0, 2.0]), [1.0, 2.5, 3.0, 2.0, 4.0, 5.0]);
+    for wrong in [f64::NAN, 0.0, f64::INFINITY] {
+        let guess = [1.0, 2.0, 2.0, 2.0, 4.0, 4.0];
+        assert_eq!(steps(&[1.0, 1.0, 1.0, 3.0, 2.5, 1.0, 5.0, 4.0, wrong]), guess, "{wrong}");
+    }
+}
+
+#[test]
 fn damage_of_one_chunk_is_that_of_one_brick() {
     let mut bytes = fs::read(test_data("hdf5").join("filters.h5")).unwrap();
     let dataset = open_file(&Hdf5, bytes.clone()).unwrap();
@@ -204,6 +228,28 @@ fn virtual_datasets_say_what_is_missing_and_what_is_not_read() {
     assert_eq!(of("stacked").native["sources"][2], "d in parts/c2.h5");
     let missing = of("one after the other, the last one missing");
     assert_eq!(missing.warnings, ["there is no d in parts/c3.h5: its samples have the fill value"]);
+    // bricks between the mappings are not visited, and all others once
+    for layer in dataset.layers() {
+        let array = &*layer.levels[0];
+        let (count, mut visited) = (array.info().grid.count(), BTreeSet::new());
+        array
+            .visit_stored(&mut |set| {
+                (0..set.len()).for_each(|n| assert!(visited.insert(set.nth(n, &count).to_vec()), "{}", layer.name));
+                true
+            })
+            .unwrap();
+        for at in (0..array.info().grid.total()).map(|n| count.index_of(n)) {
+            let is_constant = matches!(array.brick(&at, Blocking::Yes), Ok(Brick::Constant(_)));
+            assert!(is_constant || visited.contains(&at.to_vec()), "{}: {at:?}", layer.name);
+        }
+        let has_gaps = (visited.len() as u64) < array.info().grid.total();
+        assert!(
+            has_gaps || !["across chunks", "numbered", "without sources"].contains(&&*layer.name),
+            "{}",
+            layer.name
+        );
+        assert!(!has_gaps || layer.name != "stacked");
+    }
     // without a folder only those of the file itself are there
     let bytes = fs::read(test_data("hdf5").join("virtual-latest.h5")).unwrap();
     let alone = open_file(&Hdf5, bytes).unwrap();

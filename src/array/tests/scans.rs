@@ -16,8 +16,8 @@ use crate::volume::{AxisPermutation, Region};
 const BRICK: usize = 64 * 8 * 8 * 2;
 /// 8 x 8 bricks of 64 planes.
 const LAYER: usize = 64 * BRICK;
-/// What these samples take as planes: chunks of 1 KiB.
-const LAYER_OF_PLANES: usize = LAYER * 4 / 3;
+/// What these samples take as planes: in chunks of 512 bytes.
+const LAYER_OF_PLANES: usize = LAYER * 7 / 4;
 
 fn coded() -> Arc<MixedArray> {
     Arc::new(MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded())
@@ -274,7 +274,7 @@ fn arrays_of_other_kinds() {
     for (what, shape, step, cache, bricks, most) in [
         ("tiles", vec![100, 64, 64], vec![1, 16, 16], 64 << 10, 1600.0, 1.05),
         ("few planes", vec![3, 128, 128], vec![64, 16, 16], 67 << 10, 64.0, 2.1),
-        ("four axes", vec![64, 16, 32, 4], vec![16, 8, 8, 4], 43 << 10, 32.0, 2.5),
+        ("four axes", vec![64, 16, 32, 4], vec![16, 8, 8, 4], 56 << 10, 32.0, 2.5),
         ("one brick, larger than the cache", vec![64, 32, 32], vec![64, 32, 32], 16 << 10, 1.0, 12.0),
     ] {
         let array = Arc::new(MixedArray::new(&shape, 0, &step, 0).all_coded());

@@ -201,8 +201,12 @@ impl Array for Hdf5Array {
         let (total, count) = (self.info.grid.total(), self.info.grid.count());
         let chunks = match &self.storage {
             Storage::Whole(None) => return Ok(()),
-            Storage::Whole(Some(_)) | Storage::Virtual(_) => {
+            Storage::Whole(Some(_)) => {
                 visit(BrickSet::Run(0..total));
+                return Ok(());
+            }
+            Storage::Virtual(dataset) => {
+                dataset.visit(&self.info.grid, visit);
                 return Ok(());
             }
             Storage::Chunked(chunks) => chunks,

@@ -13,6 +13,8 @@ use crate::volume::NativeJson;
 const MAX_ATTRIBUTES: usize = 1 << 12;
 const MAX_VALUES: u64 = 1 << 12;
 const MAX_TEXTS: u64 = 1 << 8;
+/// Bytes of the names and values of all attributes of an object.
+const MAX_BYTES: u64 = 16 << 20;
 /// Bytes of memory of a member of a compound, without its name and value.
 const PER_MEMBER: usize = 64;
 /// The attribute with the scales of each axis.
@@ -65,18 +67,23 @@ impl Attributes {
         BTree2::open(at.file, tree)?.visit(at.file, &mut |record| {
             // flags, the order of creation and a hash come behind the identifier
             let (id, rest) = record.split_at_checked(8).ok_or("a record of an attribute is too short")?;
-            let object = heap.object(at.file, id)?;
             let is_shared = rest.first().is_some_and(|flags| flags & 2 != 0);
-            let content = if is_shared { at.shared(kind::ATTRIBUTE, &object)? } else { object };
+            let content = if is_shared { at.in_heap(kind::ATTRIBUTE, id)? } else { heap.object(at.file, id)? };
+            let is_full = self.is_full();
             let added = self.add(at, &content);
             self.note(added)?;
-            Ok(self.values.len() < MAX_ATTRIBUTES)
+            Ok(!is_full)
         })
     }
 
+    fn is_full(&self) -> bool {
+        self.values.len() >= MAX_ATTRIBUTES || self.bytes >= MAX_BYTES
+    }
+
     fn add(&mut self, at: &Place<'_>, content: &[u8]) -> Result<(), FormatError> {
-        if self.values.len() >= MAX_ATTRIBUTES {
-            return Err(format!("it has more than {MAX_ATTRIBUTES} attributes").into());
+        if self.is_full() {
+            let too_many = format!("it has more than {MAX_ATTRIBUTES} attributes, or {MAX_BYTES} bytes of them");
+            return Err(FormatError::Unsupported(too_many));
         }
         let mut fields = at.file.fields("attribute", content);
         let version = fields.version(&[1, 2, 3], "attribute")?;
@@ -105,6 +112,7 @@ impl Attributes {
         if ["REFERENCE_LIST"].contains(&name.as_str()) {
             return Ok(());
         }
+        at.file.count_names(name.len())?;
         let value = space.shape.map_or(Value::Null, |shape| values(at, &data_type, &shape, data).unwrap_or_default());
         self.bytes += (name.len() + data.len() + 64) as u64;
         self.values.insert(name, value);
@@ -241,5 +249,14 @@ mod tests {
         file.count_values(most - 10_000 * size_of::<Value>()).unwrap();
         assert_eq!(value(&at, &compound, &element), None);
         assert_eq!(value(&at, &texts(2), b"xy"), None, "nothing is left");
+        // a name, a type of one byte and no axes
+        let named = b"\x03\0\x02\0\x0c\0\x04\0\0n\0\x10\x08\0\0\x01\0\0\0\0\0\x08\0\x02\0\0\0\x07";
+        assert!(matches!(Attributes::default().add(&at, named), Err(FormatError::Unsupported(_))));
+        let (file, _) = File::with_part(&[], file.widths);
+        let mut found = Attributes::default();
+        found.add(&Place::new(&file, &shared), named).unwrap();
+        found.bytes = MAX_BYTES;
+        assert!(found.add(&Place::new(&file, &shared), named).is_err());
+        assert_eq!(Value::Object(found.values), serde_json::json!({"n": 7}));
     }
 }

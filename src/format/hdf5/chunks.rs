@@ -521,7 +521,8 @@ impl Chunks {
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> bool) -> Result<Option<()>, FormatError> {
         let Some(root) = self.address else { return Ok(Some(())) };
         let all = self.count.product().unwrap_or(u64::MAX);
-        let room = self.file.end / self.file.widths.offset as u64;
+        let each = if self.kind == IndexKind::Implicit { self.bytes } else { self.file.widths.offset as u64 };
+        let room = self.file.end / each.max(1);
         match self.kind {
             IndexKind::ExtensibleArray => {
                 let Header::Extensible(array) = self.header(root, Blocking::Yes)? else { return Ok(None) };
@@ -588,4 +589,29 @@ impl Chunks {
 fn bit(bytes: Option<&[u8]>, number: u64) -> bool {
     let byte = bytes.and_then(|bytes| bytes.get(usize::try_from(number / 8).ok()?));
     byte.is_some_and(|byte| byte & (0x80 >> (number % 8)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::hdf5::file::Widths;
+
+    #[test]
+    fn chunks_without_an_index_need_room_for_themselves_alone() {
+        let (file, end) = File::with_part(&[], Widths { offset: 8, length: 8 });
+        let mut chunks = Chunks {
+            file: Arc::new(file),
+            kind: IndexKind::Implicit,
+            address: Some(0),
+            chunk: [1].into(),
+            count: [end].into(),
+            most: [end].into(),
+            bytes: 1,
+            has_filters: false,
+            header: OnceLock::new(),
+        };
+        assert_eq!(chunks.visit(&mut |_| true), Ok(None), "all may be there");
+        chunks.count = [end + 1].into();
+        assert!(chunks.visit(&mut |_| true).is_err());
+    }
 }

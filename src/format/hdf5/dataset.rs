@@ -62,7 +62,9 @@ fn describe(
             let sources = sources.ok_or_else(|| unsupported("it is virtual itself, which is not supported".into()))?;
             let list = list.map(|(collection, number)| global_value(file, collection, number)).transpose()?;
             let list = list.map(|list| mappings(file.fields("list of mappings", &list))).transpose()?;
-            Some(resolve(list.unwrap_or_default(), sources, &own, &sample)?)
+            // without axes it is as one sample along an axis
+            let shape = if own.is_empty() { &[1][..] } else { &own[..] };
+            Some(resolve(list.unwrap_or_default(), sources, shape, &sample)?)
         }
         _ => None,
     };
@@ -87,6 +89,9 @@ fn describe(
         Some(content) => message::filters(file.fields("list of filters", &content))?,
         None => Vec::new(),
     };
+    // many datasets may have the same message, and each describes its filters
+    let bytes = |filter: &message::Filter| filter.name.len() + filter.parameters.len() * size_of::<Value>();
+    file.count_names(filters.iter().map(bytes).sum())?;
     let fill = fill_value(at, header)?;
     let fill = message::fill_sample(&sample, fill.as_deref()).map_err(unsupported)?;
     let samples = shape.product().unwrap_or(u64::MAX);

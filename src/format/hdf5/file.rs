@@ -17,8 +17,8 @@ pub(super) const MAGIC: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 const LAST_PLACE: u64 = 1 << 24;
 /// Bytes of the longest part of the metadata that is read in one piece.
 pub(super) const MAX_PART: u64 = 16 << 20;
-/// The most bytes of headers and heaps that are read because something names them, and of the memory of the values of
-/// all attributes: a file may name one of them as often as it likes.
+/// The most bytes of headers and heaps that are read because something names them, and of the memory of all names and
+/// values of attributes, links and filters: a file may name one of them as often as it likes.
 const MAX_NAMED: u64 = 4 << 30;
 pub(super) const MAX_VALUES: u64 = 256 << 20;
 /// Bytes that are read of a part whose length is not yet known.
@@ -72,7 +72,7 @@ pub(super) struct File {
     file_page: Option<u64>,
     /// The block that was wanted in each region; `None` if all of it was read.
     regions: Mutex<HashMap<u64, Option<u64>>>,
-    /// Bytes that were read because something names them, and those of the values of attributes.
+    /// Bytes that were read because something names them, and those of names and values.
     named: AtomicU64,
     values: AtomicU64,
 }
@@ -116,9 +116,15 @@ impl File {
             .ok_or_else(|| "its messages and texts lead to more than 4 GiB of shared headers and heaps".into())
     }
 
-    /// Counts memory of the values of attributes; `None` if they have too much.
+    /// Counts memory of names and values; `None` if they have too much.
     pub(super) fn count_values(&self, bytes: usize) -> Option<()> {
         spend(&self.values, bytes, MAX_VALUES)
+    }
+
+    /// The same for names that cannot be left out.
+    pub(super) fn count_names(&self, bytes: usize) -> Result<(), FormatError> {
+        let too_many = "its links, attributes, filters and mappings take more than 256 MiB of memory";
+        self.count_values(bytes).ok_or_else(|| FormatError::Unsupported(too_many.into()))
     }
 
     fn superblock(&mut self, at: u64) -> Result<Superblock, FormatError> {
@@ -152,7 +158,8 @@ impl File {
         let stored_end = fields.address()?;
         if old {
             fields.address()?;
-            fields.uint(offset)?;
+            // the place of a name is as wide as a length
+            fields.length()?;
             found.root = fields.address()?.ok_or("damaged superblock: there is no root group")?;
         } else {
             found.extension = second;
@@ -466,8 +473,22 @@ pub(super) fn lookup3(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
     use crate::format::hdf5::Hdf5;
-    use crate::test_support::memory_folder::open_file;
+    use crate::source::WHOLE;
+    use crate::test_support::memory_folder::{MemoryFolder, open_file};
     use crate::test_support::{naive, test_data};
+
+    impl File {
+        /// A file with some bytes behind those of a fixture, and their address. Its numbers have these widths.
+        pub(in crate::format::hdf5) fn with_part(part: &[u8], widths: Widths) -> (Self, u64) {
+            let mut bytes = std::fs::read(test_data("hdf5").join("types.h5")).unwrap();
+            let at = bytes.len() as u64;
+            bytes.extend_from_slice(part);
+            let source = Arc::new(MemoryFolder::of_one_file(bytes));
+            let (mut file, _) = Self::open((source, WHOLE.into()), &IndexCache::new(1 << 20)).unwrap();
+            file.widths = widths;
+            (file, at)
+        }
+    }
 
     #[test]
     fn the_hash_is_that_of_its_author() {

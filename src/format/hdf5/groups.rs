@@ -42,7 +42,7 @@ pub(super) fn links(at: &Place<'_>, header: &Header) -> Result<Vec<Link>, Format
     }
     for message in header.messages.iter().filter(|message| message.kind == kind::LINK) {
         let content = header.content(at, message)?;
-        links.push(link(at.file.fields("link", &content))?);
+        add(at.file, link(at.file.fields("link", &content))?, &mut links)?;
     }
     if let Some(content) = header.content_of(at, kind::LINK_INFO)? {
         dense(at.file, &content, &mut links)?;
@@ -60,8 +60,15 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn too_many() -> FormatError {
-    FormatError::Unsupported(format!("a group has more than {MAX_LINKS} links"))
+/// Adds a link. All of a file are counted: they may have one long name in a heap together.
+fn add(file: &File, link: Link, links: &mut Vec<Link>) -> Result<(), FormatError> {
+    if links.len() >= MAX_LINKS {
+        return Err(FormatError::Unsupported(format!("a group has more than {MAX_LINKS} links")));
+    }
+    let target = if let Target::Path(to) = &link.to { to.len() } else { 0 };
+    file.count_names(size_of::<Link>() + link.name.len() + target)?;
+    links.push(link);
+    Ok(())
 }
 
 /// Adds the links of a table of symbols: a B-tree of nodes of names in a heap.
@@ -102,7 +109,8 @@ fn symbols(file: &File, tree: u64, heap: &LocalHeap, links: &mut Vec<Link>) -> R
 
 fn symbol_node(file: &File, at: u64, heap: &LocalHeap, links: &mut Vec<Link>) -> Result<(), FormatError> {
     const NODE: &str = "node of symbols";
-    let entry = 2 * file.widths.offset + 24;
+    // the place of a name is as wide as a length
+    let entry = file.widths.length + file.widths.offset + 24;
     let bytes = file.read_sized(at, NODE, |fields| {
         fields.signature(b"SNOD", NODE)?;
         fields.take(2)?;
@@ -111,7 +119,7 @@ fn symbol_node(file: &File, at: u64, heap: &LocalHeap, links: &mut Vec<Link>) ->
     let mut fields = file.fields(NODE, &bytes);
     fields.take(8)?;
     while !fields.rest().is_empty() {
-        let (name, header) = (fields.uint(file.widths.offset)?, fields.address()?);
+        let (name, header) = (fields.length()?, fields.address()?);
         let is_soft = fields.u32()? == 2;
         fields.take(4)?;
         let mut scratch = Fields::new(NODE, fields.take(16)?, file.widths);
@@ -120,10 +128,7 @@ fn symbol_node(file: &File, at: u64, heap: &LocalHeap, links: &mut Vec<Link>) ->
             Some(header) => Target::Object(header),
             None => return Err(format!("damaged {NODE}: a link leads nowhere").into()),
         };
-        if links.len() >= MAX_LINKS {
-            return Err(too_many());
-        }
-        links.push(Link { name: text(heap.text(name)?), to, order: None });
+        add(file, Link { name: text(heap.text(name)?), to, order: None }, links)?;
     }
     Ok(())
 }
@@ -161,10 +166,45 @@ fn dense(file: &File, content: &[u8], links: &mut Vec<Link>) -> Result<(), Forma
     BTree2::open(file, tree)?.visit(file, &mut |record| {
         // a hash of the name is before the identifier
         let id = record.get(4..).unwrap_or_default();
-        if links.len() >= MAX_LINKS {
-            return Err(too_many());
-        }
-        links.push(link(file.fields("link", &heap.object(file, id)?))?);
+        add(file, link(file.fields("link", &heap.object(file, id)?))?, links)?;
         Ok(true)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::hdf5::file::{MAX_VALUES, Widths};
+
+    #[test]
+    fn names_have_places_as_wide_as_lengths_and_take_no_more_memory_than_a_file_may() {
+        let widths = Widths { offset: 8, length: 4 };
+        let mut part = b"SNOD\x01\0\x02\0".to_vec();
+        for (name, header, kind, target) in [(8u32, 77u64, 0u32, 0u32), (8, 0, 2, 16)] {
+            part.extend(name.to_le_bytes().into_iter().chain(header.to_le_bytes()).chain(kind.to_le_bytes()));
+            part.extend([0; 4].into_iter().chain(target.to_le_bytes()).chain([0; 12]));
+        }
+        let heap = part.len() as u64;
+        let (_, end) = File::with_part(&[], widths);
+        // the bytes of the heap are behind its header
+        part.extend(b"HEAP\0\0\0\0\x18\0\0\0\xff\xff\xff\xff");
+        part.extend((end + heap + 24).to_le_bytes());
+        part.extend(b"\0\0\0\0\0\0\0\0a name\0\0/target\0");
+        let (file, at) = File::with_part(&part, widths);
+        let heap = LocalHeap::read(&file, at + heap).unwrap();
+        let mut links = Vec::new();
+        symbol_node(&file, at, &heap, &mut links).unwrap();
+        let found: Vec<(&str, Option<u64>, &str)> = links
+            .iter()
+            .map(|link| match &link.to {
+                Target::Object(address) => (&*link.name, Some(*address), ""),
+                Target::Path(to) => (&*link.name, None, &**to),
+                Target::Elsewhere => (&*link.name, None, "elsewhere"),
+            })
+            .collect();
+        assert_eq!(found, [("a name", Some(77), ""), ("a name", None, "/target")]);
+        file.count_values(MAX_VALUES as usize - 4 * size_of::<Link>()).unwrap();
+        let error = symbol_node(&file, at, &heap, &mut Vec::new()).unwrap_err();
+        assert!(matches!(&error, FormatError::Unsupported(why) if why.contains("256 MiB of memory")), "{error}");
+    }
 }

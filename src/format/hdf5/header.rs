@@ -75,6 +75,8 @@ impl Header {
             if length < 8 || total.saturating_add(length) > MAX_PART.min(file.end) {
                 return Err(format!("damaged {PART}: a continuation of {length} bytes after {total}").into());
             }
+            // many headers may go on in the same place
+            file.count_named(length as usize)?;
             let bytes = file.read(address, length, PART)?;
             if is_new {
                 let mut fields = file.fields(PART, &bytes);
@@ -143,10 +145,7 @@ impl<'a> Place<'a> {
             fields.take(6)?;
         }
         if version == 3 && place == 1 {
-            let heap = self.shared.heaps.iter().find(|(known, _)| *known == kind);
-            let (_, heap) = heap.ok_or("a shared message is in no heap of the file")?;
-            let object = FractalHeap::open(self.file, *heap)?.object(self.file, fields.take(8)?)?;
-            return self.file.count_named(object.len()).map(|()| object);
+            return self.in_heap(kind, fields.take(8)?);
         }
         let address = fields.defined("a shared message")?;
         if self.depth >= MAX_SHARING {
@@ -158,6 +157,14 @@ impl<'a> Place<'a> {
         let deeper = Self { depth: self.depth + 1, ..*self };
         let found = header.content_of(&deeper, kind)?;
         found.map(Cow::into_owned).ok_or_else(|| "a shared message is not where it should be".into())
+    }
+
+    /// Returns the message with an identifier in the heap of those of its kind that objects share.
+    pub(super) fn in_heap(&self, kind: u16, id: &[u8]) -> Result<Vec<u8>, FormatError> {
+        let heap = self.shared.heaps.iter().find(|(known, _)| *known == kind);
+        let (_, heap) = heap.ok_or("a shared message is in no heap of the file")?;
+        let object = FractalHeap::open(self.file, *heap)?.object(self.file, id)?;
+        self.file.count_named(object.len()).map(|()| object)
     }
 }
 
@@ -300,5 +307,73 @@ impl Dataspace {
         let shape = extents(&mut fields)?;
         let most = if flags & 1 == 1 { extents(&mut fields)? } else { shape.clone() };
         Ok(Self { shape: (!is_null).then_some(shape), most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::format::hdf5::attributes::Attributes;
+    use crate::format::hdf5::file::lookup3;
+    use crate::format::hdf5::groups::{Target, links};
+    use crate::source::{IndexCache, WHOLE};
+    use crate::test_support::memory_folder::MemoryFolder;
+    use crate::test_support::test_data;
+
+    /// Returns the bytes of a fixture of links.
+    fn bytes_of(name: &str) -> Vec<u8> {
+        std::fs::read(test_data("hdf5").join(name)).unwrap()
+    }
+
+    /// Opens such a file; also returns the address of the header of its dataset with many attributes.
+    fn opened(bytes: Vec<u8>) -> (File, u64) {
+        let source = Arc::new(MemoryFolder::of_one_file(bytes));
+        let (file, superblock) = File::open((source, WHOLE.into()), &IndexCache::new(1 << 20)).unwrap();
+        let none = SharedMessages::default();
+        let root = Header::read(&file, superblock.root).unwrap();
+        let all = links(&Place::new(&file, &none), &root).unwrap();
+        let hard = all.iter().find(|link| link.name == "hard").unwrap();
+        let Target::Object(address) = hard.to else { panic!("it is a hard link") };
+        (file, address)
+    }
+
+    #[test]
+    fn shared_attributes_are_in_the_heap_of_all_attributes() {
+        let mut bytes = bytes_of("links-latest.h5");
+        let mut shared_records = 0;
+        for at in 0..bytes.len() - 512 {
+            // leaves of the tree of the attributes' names: each has as many records as its checksum says
+            let is_leaf = bytes[at..].starts_with(b"BTLF\0\x08");
+            let count = (1..=29).find(|&n| is_leaf && check_sum_at_end(&bytes[at..at + 10 + 17 * n], "leaf").is_ok());
+            let Some(count) = count else { continue };
+            (0..count).for_each(|n| bytes[at + 6 + 17 * n + 8] |= SHARED);
+            let sum = lookup3(&bytes[at..at + 6 + 17 * count]);
+            bytes[at + 6 + 17 * count..at + 10 + 17 * count].copy_from_slice(&sum.to_le_bytes());
+            shared_records += count;
+        }
+        assert!(shared_records > 9, "{shared_records}");
+        let (file, address) = opened(bytes);
+        let header = Header::read(&file, address).unwrap();
+        let read = |shared: &SharedMessages| Attributes::read(&Place::new(&file, shared), &header).unwrap();
+        let none = read(&SharedMessages::default());
+        assert_eq!(none.fault.as_deref(), Some("a shared message is in no heap of the file"));
+        // the heap of the object's own attributes stands for that of all: identifiers mean the same in both
+        let info = header.content_of(&Place::new(&file, &SharedMessages::default()), kind::ATTRIBUTE_INFO).unwrap();
+        let info = info.unwrap();
+        let begin = if info[1] & 1 != 0 { 4 } else { 2 };
+        let heap = uint(&info[begin..begin + 8]);
+        let found = read(&SharedMessages { heaps: vec![(kind::ATTRIBUTE, heap)] });
+        assert_eq!((found.values.len(), found.fault), (30, None));
+        assert_eq!(found.values["attribute 29"], "text 29");
+    }
+
+    #[test]
+    fn continuations_are_read_until_they_are_too_many_bytes() {
+        let (file, address) = opened(bytes_of("links-earliest.h5"));
+        assert!(Header::read(&file, address).is_ok());
+        assert!(file.count_named(usize::MAX / 2).is_err());
+        assert!(Header::read(&file, address).is_err());
     }
 }

@@ -171,7 +171,8 @@ impl FractalHeap {
 /// Reads a value of a global collection: what the address and the number that stand in an element lead to.
 pub(super) fn global_value(file: &File, collection: u64, number: u32) -> Result<Vec<u8>, FormatError> {
     const PART: &str = "global heap";
-    let head = 8 + file.widths.length;
+    // of the collection and of each object, up to a multiple of 8 bytes
+    let head = (8 + file.widths.length).next_multiple_of(8);
     file.count_named(0)?;
     let bytes = file.read_sized(collection, PART, |fields| {
         fields.signature(b"GCOL", PART)?;
@@ -185,6 +186,7 @@ pub(super) fn global_value(file: &File, collection: u64, number: u32) -> Result<
         let found = u32::from(fields.u16()?);
         fields.take(6)?;
         let length = fields.length()?;
+        fields.take(head - 8 - file.widths.length)?;
         if found == 0 {
             break;
         }
@@ -372,5 +374,25 @@ impl BTree2 {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::hdf5::file::Widths;
+
+    #[test]
+    fn heads_of_global_values_end_at_multiples_of_eight_bytes() {
+        for length in [2, 4, 8] {
+            let mut part = b"GCOL\x01\0\0\0\x50\0\0\0\0\0\0\0".to_vec();
+            part.extend(b"\x01\0\x01\0\0\0\0\0\x03\0\0\0\0\0\0\0one\0\0\0\0\0");
+            part.extend(b"\x02\0\x01\0\0\0\0\0\x05\0\0\0\0\0\0\0other\0\0\0");
+            part.extend([0; 16]);
+            let (file, at) = File::with_part(&part, Widths { offset: 8, length });
+            assert_eq!(global_value(&file, at, 1).unwrap(), b"one", "{length}");
+            assert_eq!(global_value(&file, at, 2).unwrap(), b"other", "{length}");
+            assert!(global_value(&file, at, 3).is_err());
+        }
     }
 }

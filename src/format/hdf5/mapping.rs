@@ -2,6 +2,7 @@
 //! specification: the global heap block for virtual datasets, and selections of dataspaces).
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::file::{Fields, check_sum, uint};
 use crate::format::FormatError;
@@ -10,6 +11,8 @@ use crate::volume::MAX_AXES;
 const PART: &str = "list of mappings";
 /// The most mappings of all datasets of a file that are read.
 pub(super) const MAX_MAPPINGS: u64 = 1 << 16;
+/// Bytes of the longest name of a file or dataset.
+const MAX_NAME: usize = 64 << 10;
 /// A number of blocks, or of the elements of one, that grows with the dataset.
 const UNLIMITED: u64 = u64::MAX;
 
@@ -18,8 +21,8 @@ const UNLIMITED: u64 = u64::MAX;
 pub(super) struct Mapping {
     /// The name of the file, `.` for the one that the virtual dataset is in. In this and the next, `%b` stands for the
     /// number of a block where the blocks have no limit, and `%%` for a percent sign.
-    pub file: String,
-    pub dataset: String,
+    pub file: Rc<str>,
+    pub dataset: Rc<str>,
     pub from: Selection,
     pub to: Selection,
 }
@@ -131,12 +134,12 @@ pub(super) fn mappings(mut fields: Fields<'_>) -> Result<Vec<Mapping>, FormatErr
     let mut mappings: Vec<Mapping> = Vec::new();
     for _ in 0..count {
         let flags = if has_flags { fields.u8()? } else { 0 };
-        let file = match flags {
-            4..8 => ".".to_owned(),
+        let file: Rc<str> = match flags {
+            4..8 => ".".into(),
             8.. => return Err(FormatError::Unsupported(format!("a mapping has the unknown flags {flags}"))),
-            _ => name(&mut fields, flags & 1 != 0, |n| mappings.get(n).map(|mapping| &*mapping.file))?,
+            _ => name(&mut fields, flags & 1 != 0, |n| mappings.get(n).map(|mapping| &mapping.file))?,
         };
-        let dataset = name(&mut fields, flags & 2 != 0, |n| mappings.get(n).map(|mapping| &*mapping.dataset))?;
+        let dataset = name(&mut fields, flags & 2 != 0, |n| mappings.get(n).map(|mapping| &mapping.dataset))?;
         mappings.push(Mapping { file, dataset, from: selection(&mut fields)?, to: selection(&mut fields)? });
     }
     check_sum(bytes, fields.position(), PART)?;
@@ -147,14 +150,18 @@ pub(super) fn mappings(mut fields: Fields<'_>) -> Result<Vec<Mapping>, FormatErr
 fn name<'a>(
     fields: &mut Fields<'_>,
     is_shared: bool,
-    of: impl Fn(usize) -> Option<&'a str>,
-) -> Result<String, FormatError> {
+    of: impl Fn(usize) -> Option<&'a Rc<str>>,
+) -> Result<Rc<str>, FormatError> {
     if !is_shared {
-        return fields.text(1).map(|name| String::from_utf8_lossy(name).into_owned());
+        let name = fields.text(1)?;
+        if name.len() > MAX_NAME {
+            return Err(FormatError::Unsupported(format!("a mapping has a name of {} bytes", name.len())));
+        }
+        return Ok(String::from_utf8_lossy(name).into());
     }
     let number = fields.length()?;
     let found = usize::try_from(number).ok().and_then(of);
-    found.map(str::to_owned).ok_or_else(|| format!("a mapping has the name of mapping {number}").into())
+    found.cloned().ok_or_else(|| format!("a mapping has the name of mapping {number}").into())
 }
 
 fn selection(fields: &mut Fields<'_>) -> Result<Selection, FormatError> {
@@ -257,6 +264,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::hdf5::file::{Widths, lookup3};
 
     proptest! {
         #[test]
@@ -275,6 +283,24 @@ mod tests {
             let run = Steps { start, stride: 1, block: UNLIMITED, length: UNLIMITED };
             prop_assert_eq!(run.within(extent).length, extent.saturating_sub(start));
         }
+    }
+
+    /// Parses a list of two mappings of all elements, the second one of which has the names of the first one.
+    fn parsed(dataset: &[u8]) -> Result<Vec<Mapping>, FormatError> {
+        let all = [3u8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].repeat(2);
+        let first = [&[0][..], b"a.h5\0", dataset, b"\0", &all].concat();
+        let mut bytes = [&[1, 2, 0, 0, 0, 0, 0, 0, 0][..], &first, &[3], &[0; 16], &all].concat();
+        bytes.extend(lookup3(&bytes).to_le_bytes());
+        mappings(Fields::new(PART, &bytes, Widths { offset: 8, length: 8 }))
+    }
+
+    #[test]
+    fn names_are_kept_once_and_are_not_endless() {
+        let found = parsed(b"d").unwrap();
+        assert_eq!((&*found[1].file, &*found[1].dataset), ("a.h5", "d"));
+        assert!(Rc::ptr_eq(&found[0].file, &found[1].file) && Rc::ptr_eq(&found[0].dataset, &found[1].dataset));
+        assert!(parsed(&[b'x'; MAX_NAME]).is_ok());
+        assert!(matches!(parsed(&[b'x'; MAX_NAME + 1]), Err(FormatError::Unsupported(_))));
     }
 
     #[test]

@@ -120,6 +120,9 @@ fn extents(fields: &mut Fields<'_>, axes: usize, width: usize) -> Result<Vec<u64
     Ok(fields.take(axes * width)?.chunks_exact(width).map(uint).collect())
 }
 
+/// The most parameters of a filter, and the most bytes of its name: those that are known have far fewer.
+const MAX_OF_FILTER: usize = 256;
+
 /// A filter of chunks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Filter {
@@ -142,6 +145,10 @@ pub(super) fn filters(mut fields: Fields<'_>) -> Result<Vec<Filter>, FormatError
         let id = fields.u16()?;
         let name = if version == 1 || id >= 256 { usize::from(fields.u16()?) } else { 0 };
         let (flags, numbers) = (fields.u16()?, usize::from(fields.u16()?));
+        if name.max(numbers) > MAX_OF_FILTER {
+            let why = format!("its filter {id} has {numbers} parameters, and a name of {name} bytes");
+            return Err(FormatError::Unsupported(why));
+        }
         let name = fields.take(if version == 1 { name.next_multiple_of(8) } else { name })?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let parameters = fields.take(4 * numbers)?.chunks_exact(4).map(|word| uint(word) as u32).collect();
@@ -190,4 +197,26 @@ pub(super) fn fill_sample(sample: &Sample, value: Option<&[u8]>) -> Result<Eleme
         return Err("its fill value is an array of several values, which is not supported".into());
     }
     Ok(sample.element(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::hdf5::file::Widths;
+
+    #[test]
+    fn filters_have_no_more_parameters_than_any_that_is_known() {
+        let parsed = |id: u16, name: u16, numbers: u16| {
+            let mut bytes = [[2, 1].to_vec(), id.to_le_bytes().to_vec()].concat();
+            bytes.extend((id >= 256).then(|| name.to_le_bytes()).into_iter().flatten());
+            bytes.extend([0, 0].into_iter().chain(numbers.to_le_bytes()));
+            bytes.resize(bytes.len() + usize::from(name) + 4 * usize::from(numbers), b'x');
+            filters(Fields::new("list of filters", &bytes, Widths { offset: 8, length: 8 }))
+        };
+        assert_eq!(parsed(1, 0, 256).unwrap()[0].parameters.len(), 256);
+        assert_eq!(parsed(32026, 256, 1).unwrap()[0].name.len(), 256);
+        for (id, name, numbers) in [(1, 0, 257), (32026, 257, 1)] {
+            assert!(matches!(parsed(id, name, numbers), Err(FormatError::Unsupported(_))), "{id}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::header::{Header, Place, SharedMessages, kind};
 use super::mapping::{MAX_MAPPINGS, Mapping, Selection, Steps, has_number, numbered};
 use super::settled;
 use super::virtual_array::{Part, VirtualDataset};
-use crate::format::chunked::Hidden;
+use crate::format::chunked::{Hidden, short};
 use crate::format::{FilesBeside, FormatError};
 use crate::source::{Folder, IndexCache, NoFolder, Source, SourceError};
 use crate::volume::ObjectName;
@@ -151,8 +151,8 @@ struct Finder<'a> {
     sources: &'a Sources<'a>,
     /// Where other files are, if there are any.
     others: Option<Others<'a>>,
-    files: Known<String, Rc<OpenedFile>>,
-    datasets: Known<(String, String), Arc<Hdf5Array>>,
+    files: Known<Rc<str>, Rc<OpenedFile>>,
+    datasets: Known<(Rc<str>, Rc<str>), Arc<Hdf5Array>>,
 }
 
 /// The folder that all files of a virtual dataset are in.
@@ -219,13 +219,13 @@ impl Finder<'_> {
     }
 
     /// Returns the file of a name; `None` if there is none.
-    fn file(&self, name: &str) -> Result<Option<Rc<OpenedFile>>, FormatError> {
+    fn file(&self, name: &Rc<str>) -> Result<Option<Rc<OpenedFile>>, FormatError> {
         let Some(others) = &self.others else { return Ok(Some(Rc::clone(self.sources.own))) };
         if let Some(known) = self.files.borrow().get(name) {
             return known.clone();
         }
         let open = || {
-            let path = if name == "." { others.beside.path.clone() } else { others.beside.place_of(name) };
+            let path = if &**name == "." { others.beside.path.clone() } else { others.beside.place_of(name) };
             let object = path.strip_prefix(&others.path).ok().and_then(Path::to_str);
             let Some(object) = object.filter(|object| !object.is_empty()) else { return Ok(None) };
             if others.folder.len(object)?.is_none() {
@@ -241,13 +241,13 @@ impl Finder<'_> {
             }
             error => error,
         });
-        self.files.borrow_mut().insert(name.to_owned(), opened.clone());
+        self.files.borrow_mut().insert(Rc::clone(name), opened.clone());
         opened
     }
 
     /// Returns the dataset at a path of a file; `None` if there is none, or no such file.
-    fn dataset(&self, name: &str, path: &str) -> Result<Option<Arc<Hdf5Array>>, FormatError> {
-        let key = (name.to_owned(), path.to_owned());
+    fn dataset(&self, name: &Rc<str>, path: &Rc<str>) -> Result<Option<Arc<Hdf5Array>>, FormatError> {
+        let key = (Rc::clone(name), Rc::clone(path));
         if let Some(known) = self.datasets.borrow().get(&key) {
             return known.clone();
         }
@@ -274,7 +274,7 @@ impl Finder<'_> {
 /// A mapping to one source, without elements that the source does not have yet.
 struct Placed {
     /// The names of the file and of the dataset.
-    name: (String, String),
+    name: (Rc<str>, Rc<str>),
     source: Option<Arc<Hdf5Array>>,
     from: Selection,
     to: Vec<Steps>,
@@ -282,7 +282,14 @@ struct Placed {
 
 impl Finder<'_> {
     fn placed(&self, mapping: &Mapping, block: u64, from: Selection, to: Vec<Steps>) -> Result<Placed, FormatError> {
-        let name = (numbered(&mapping.file, block), numbered(&mapping.dataset, block));
+        let named = |pattern: &Rc<str>| {
+            if !pattern.contains('%') {
+                return Ok(Rc::clone(pattern));
+            }
+            let name = numbered(pattern, block);
+            self.sources.own.file.count_names(name.len()).map(|()| Rc::from(name))
+        };
+        let name = (named(&mapping.file)?, named(&mapping.dataset)?);
         let source = self.dataset(&name.0, &name.1)?;
         Ok(Placed { name, source, from, to })
     }
@@ -319,9 +326,10 @@ impl Finder<'_> {
     }
 }
 
-/// Names a dataset in a file for people.
+/// Names a dataset in a file for people. Many mappings may have the same names.
 fn shown(dataset: &str, file: &str) -> String {
-    format!("{dataset} in {}", if file == "." { "this file" } else { file })
+    let file = if file == "." { "this file" } else { file };
+    format!("{} in {}", short(dataset), short(file))
 }
 
 /// What is found out of a virtual dataset.

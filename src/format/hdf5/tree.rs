@@ -10,21 +10,26 @@ use serde_json::{Value, json};
 use super::array::Hdf5Array;
 use super::attributes::Attributes;
 use super::dataset;
-use super::file::File;
+use super::file::{File, uint};
 use super::groups::{Target, is_group, links};
 use super::header::{Header, Place, kind};
 use super::settled;
 use super::sources::{OpenedFile, Sources};
-use crate::format::bytes::decimal;
+use crate::format::bytes::{decimal, read_bytes};
 use crate::format::chunked::{Hidden, Layers, Line, MAX_READ, Values, join, short, value_range};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith, native};
-use crate::source::{Source, WHOLE};
-use crate::volume::{ArrayInfo, Axis, DatasetInfo, Dims, NativeJson};
+use crate::source::{Blocking, Source, WHOLE};
+use crate::volume::{ArrayInfo, Axis, Brick, DatasetInfo, Dims, Dtype, NativeJson};
 
 /// The most objects of a file: each takes 6 KiB of memory.
 const MAX_OBJECTS: usize = 1 << 13;
 /// Bytes of all paths and attributes of a file: each takes several times as much memory.
 const MAX_TEXT: u64 = 16 << 20;
+/// The most levels of which BigDataViewer's factors are read.
+const MAX_LEVELS: u64 = 256;
+/// What is said of links to other files, and of how many.
+const ELSEWHERE: &str = "leads to another file, which is not followed";
+const MAX_ELSEWHERE: usize = 16;
 /// Groups deeper than this are not looked into.
 const MAX_DEPTH: usize = 256;
 
@@ -107,7 +112,11 @@ impl Walk<'_> {
                     continue;
                 }
             };
-            let attributes = Attributes::read(&self.place, &header)?;
+            let attributes = if self.is_over(self.text > MAX_TEXT) {
+                Attributes::default()
+            } else {
+                Attributes::read(&self.place, &header)?
+            };
             self.text += attributes.bytes;
             if let Some(fault) = &attributes.fault {
                 self.warn(format!("/{path}: an attribute is not shown: {fault}"));
@@ -127,11 +136,8 @@ impl Walk<'_> {
                     for link in links {
                         let below = join(&path, &link.name);
                         self.text += below.len() as u64;
-                        if self.text > MAX_TEXT || self.known.len() >= MAX_OBJECTS || depth >= MAX_DEPTH {
-                            self.warn(format!(
-                                "it has more than {MAX_OBJECTS} objects, or {MAX_TEXT} bytes of paths and attributes, \
-                                 or is deeper than {MAX_DEPTH} groups: not all of it is shown"
-                            ));
+                        let has_many = self.text > MAX_TEXT || self.known.len() >= MAX_OBJECTS;
+                        if self.is_over(has_many || depth >= MAX_DEPTH) {
                             break;
                         }
                         match link.to {
@@ -143,7 +149,12 @@ impl Walk<'_> {
                                 }
                             }
                             Target::Path(to) => self.soft.push((below, absolute(&path, &to))),
-                            Target::Elsewhere => {}
+                            Target::Elsewhere => {
+                                let is_such = |warning: &&String| warning.ends_with(ELSEWHERE);
+                                if self.warnings.iter().filter(is_such).count() < MAX_ELSEWHERE {
+                                    self.warn(format!("/{} {ELSEWHERE}", short(&below)));
+                                }
+                            }
                         }
                     }
                 }
@@ -156,6 +167,17 @@ impl Walk<'_> {
     fn add(&mut self, path: String, address: u64, attributes: Attributes, array: Result<Hdf5Array, Hidden>) {
         let array = array.map(Arc::new);
         self.datasets.push(Node { path, address, attributes, array, aliases: Vec::new() });
+    }
+
+    /// Returns whether a bound was passed, and says so.
+    fn is_over(&mut self, is_over: bool) -> bool {
+        if is_over {
+            self.warn(format!(
+                "it has more than {MAX_OBJECTS} objects, or {MAX_TEXT} bytes of paths and attributes, or is deeper \
+                 than {MAX_DEPTH} groups: not all of it is shown"
+            ));
+        }
+        is_over
     }
 
     fn warn(&mut self, warning: String) {
@@ -342,6 +364,21 @@ fn level_of(path: &str) -> Option<(String, usize)> {
     }
 }
 
+/// Reads the factors of levels as BigDataViewer keeps them: a row for each level, along x, y and z.
+fn factors(datasets: &[Node], path: &str) -> Option<Vec<f64>> {
+    let array = datasets.iter().find(|node| node.path == path)?.array.as_ref().ok()?;
+    let info = array.info();
+    let [1..=MAX_LEVELS, 3] = info.shape()[..] else { return None };
+    if info.dtype != Dtype::Float64 || info.grid.total() != 1 {
+        return None;
+    }
+    let Brick::Plain(plain) = array.brick(&Dims::filled(2, 0), Blocking::Yes).ok()? else { return None };
+    let length = plain.layout.end(8).filter(|_| plain.layout.strides[0] == 24)?;
+    let bytes = read_bytes(array.source(), &plain.object, plain.offset, length).ok()??;
+    let factors: Vec<f64> = bytes.chunks_exact(8).map(|number| f64::from_bits(uint(number))).collect();
+    factors.iter().all(|factor| factor.is_finite() && *factor > 0.0).then_some(factors)
+}
+
 /// Returns the levels by the paths of their datasets. Levels are numbered without holes.
 fn levels_of_images(datasets: &[Node], groups: &BTreeMap<String, Attributes>) -> HashMap<String, Level> {
     let mut images: BTreeMap<String, BTreeMap<usize, (&str, Dims)>> = BTreeMap::new();
@@ -353,8 +390,12 @@ fn levels_of_images(datasets: &[Node], groups: &BTreeMap<String, Attributes>) ->
         }
     }
     let mut found = HashMap::new();
+    let mut by_setup: HashMap<String, Option<Vec<f64>>> = HashMap::new();
     for (layer, levels) in images {
         let Some((_, (_, finest))) = levels.first_key_value() else { continue };
+        let (_, setup) = layer.split_once('/').unwrap_or_default();
+        let stated = by_setup.entry(format!("{setup}/resolutions")).or_insert_with_key(|path| factors(datasets, path));
+        let stated = stated.as_ref().filter(|factors| factors.len() == 3 * levels.len());
         let image = groups.get("DataSetInfo/Image").filter(|_| layer.starts_with("DataSet/"));
         let number = |attributes: &Attributes, name: String| attributes.text(&name)?.trim().parse::<f64>().ok();
         for (lod, (path, shape)) in levels.values().enumerate() {
@@ -373,7 +414,8 @@ fn levels_of_images(datasets: &[Node], groups: &BTreeMap<String, Attributes>) ->
                     }
                     _ => {
                         // positions are those of centres
-                        let factor = (finest[axis] as f64 / shape[axis].max(1) as f64).round().max(1.0);
+                        let guess = (finest[axis] as f64 / shape[axis].max(1) as f64).round().max(1.0);
+                        let factor = stated.map_or(guess, |factors| factors[3 * lod + 2 - axis]);
                         ((factor - 1.0) / 2.0, factor)
                     }
                 }

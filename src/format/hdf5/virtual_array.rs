@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::mapping::{Selection, Steps};
 use crate::format::{Array, FormatError};
 use crate::source::{Blocking, Source};
-use crate::volume::{Brick, Coded, Dims, Layout, MAX_AXES, Region, slab};
+use crate::volume::{Brick, BrickGrid, BrickSet, Coded, Dims, Layout, MAX_AXES, Region, slab};
 
 /// The most sources that are named in a description.
 const MAX_NAMED: usize = 100;
@@ -205,6 +205,22 @@ impl VirtualDataset {
         pairs.for_each(|(to_axis, axis)| strides[to_axis] = layout.strides[axis]);
         *layout = Layout { held: *region, first: layout.offset_of(&start), strides };
         Ok(Some(brick))
+    }
+
+    /// Visits boxes with all bricks that parts have, each brick once, until `visit` returns `false`: a box around parts
+    /// that lie side by side.
+    pub(super) fn visit(&self, grid: &BrickGrid, visit: &mut dyn FnMut(BrickSet) -> bool) {
+        let count = grid.count();
+        for group in self.order.1.chunk_by(|(_, reach, _), (start, ..)| start < reach) {
+            let steps = |axis: usize| group.iter().filter_map(move |(.., number)| self.parts[*number].to.get(axis));
+            let first = |axis: usize| steps(axis).map(|steps| grid.brick_of(axis, steps.start)).min().unwrap_or(0);
+            let last = |axis: usize| steps(axis).map(|steps| grid.brick_of(axis, steps.end() - 1)).max();
+            let start = Dims::from_fn(count.len(), first);
+            let shape = Dims::from_fn(count.len(), |axis| last(axis).map_or(count[axis], |n| n + 1 - start[axis]));
+            if !visit(BrickSet::Box(Region { start, shape })) {
+                return;
+            }
+        }
     }
 
     pub(super) fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {

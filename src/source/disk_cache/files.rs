@@ -483,7 +483,7 @@ impl Files {
         });
     }
 
-    /// Looks for files that other processes have written, and returns whether there was a new one near the range.
+    /// Looks for files that other processes have written, and returns whether there is a new one near the range.
     fn look_again(&self, object: u64, offset: u64, length: usize) -> bool {
         let exact = u32::try_from(length).ok().map(|length| StoredRange { object, offset, length });
         if let Some((range, used)) = exact.and_then(|range| Some((range, self.used(range)?))) {
@@ -493,7 +493,9 @@ impl Files {
             return false;
         }
         let is_new = self.list(shard(object, offset), false);
-        shard_before(object, offset).is_some_and(|before| self.list(before, false)) || is_new
+        let is_new = shard_before(object, offset).is_some_and(|before| self.list(before, false)) || is_new;
+        // another thread may have added it meanwhile
+        is_new || self.index.cover(object, offset, offset.saturating_add(length as u64)).is_some()
     }
 
     /// Returns the tick at which a file was last used, from its time; `None` if it is not there.
