@@ -186,11 +186,16 @@ fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
     chunks.into_iter().map(|chunk| entry_weight(chunk.planes.bytes.capacity())).sum()
 }
 
+/// Returns the planes of the smallest chunk, of planes with `plane` bytes each: several small ones share what a chunk takes
+/// besides.
+pub(super) fn least_chunk(plane: u64) -> u64 {
+    (PAGE / plane.max(1) / 8).max(1)
+}
+
 /// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each.
 fn chunk_planes(planes: u64, plane: u64) -> u64 {
     let in_page = (PAGE / plane.max(1)).max(1);
-    // several small planes share what a chunk takes besides
-    let chunk = planes.div_ceil(CHUNKS).max(in_page / 8).max(1);
+    let chunk = planes.div_ceil(CHUNKS).max(least_chunk(plane));
     if chunk.saturating_mul(plane) > PAGE { chunk.next_multiple_of(in_page) } else { chunk }
 }
 
@@ -219,13 +224,13 @@ pub(super) struct SegmentPlan {
 
 impl SegmentPlan {
     /// Plans for a layer of `bricks` bricks, each `depth` planes deep, in `share` bytes of memory. One plane of all
-    /// bricks takes `plane` bytes.
+    /// bricks takes `plane` bytes; the smallest chunk has `least` planes.
     ///
     /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after
     /// which the rest of all bricks fits. With less, segments are twice as long as there is room for, since on average
     /// half of each was released; and the first segments have all lengths up to that, so that they do not all end in
     /// the same plane.
-    pub(super) fn new(share: usize, bricks: u64, depth: u64, plane: u64) -> Self {
+    pub(super) fn new(share: usize, bricks: u64, depth: u64, (plane, least): (u64, u64)) -> Self {
         let (plane, depth, wide) = (u128::from(plane.max(1)), u128::from(depth.max(1)), u128::from(bricks));
         let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * depth);
         let narrow = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
@@ -238,7 +243,8 @@ impl SegmentPlan {
         // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger
         // chunks, one chunk is held although it was read in part
         let (twice, chunks) = (2 * memory / plane, u128::from(CHUNKS));
-        let longest = (twice + 2).saturating_sub(twice.div_ceil(chunks)).clamp(1, depth);
+        let chunk = twice.div_ceil(chunks).max(u128::from(least));
+        let longest = (twice + 2).saturating_sub(chunk).clamp(1, depth);
         Self { bricks, whole: 0, first: (1, narrow(longest)), longest: narrow(longest) }
     }
 
@@ -351,7 +357,7 @@ mod tests {
 
     /// Returns how often a pass decodes each brick, and the most that was held as a fraction of `share`.
     fn pass(share: usize, bricks: u64, depth: u64, plane: u64) -> (f64, f64) {
-        let plan = SegmentPlan::new(share, bricks, depth, plane);
+        let plan = SegmentPlan::new(share, bricks, depth, (plane, 1));
         let each = plane / bricks;
         let mut left: Vec<Option<u64>> = vec![None; bricks as usize];
         let (mut decodes, mut most) = (0, 0);
@@ -391,7 +397,7 @@ mod tests {
         for share in [0, 1, 1000, usize::MAX] {
             for (bricks, depth, plane) in [(0, 0, 0), (1, 1, 1), (7, 64, 1), (1 << 40, 64, u64::MAX), (3, u64::MAX, 7)]
             {
-                let plan = SegmentPlan::new(share, bricks, depth, plane);
+                let plan = SegmentPlan::new(share, bricks, depth, (plane, 1));
                 for n in [0, 1, bricks.saturating_sub(1)] {
                     assert!((1..=depth.max(1)).contains(&plan.first(n)), "{plan:?}");
                 }
