@@ -27,7 +27,7 @@ def test_a_mount_shows_the_datasets(demo: volfs.Mount) -> None:
 def test_datasets_are_opened_with_the_options_of_the_mount() -> None:
     with volfs.mount(DEMO, quality=2, follow_links=True, store_option=["region=here", "anonymous=true"]) as mount:
         source = mount.datasets["south.vds"]._source
-    assert source == (str(DEMO / "south.vds"), 2, True, (("region", "here"), ("anonymous", "true")))
+    assert source == (str(DEMO / "south.vds"), 2, True, (("region", "here"), ("anonymous", "true")), "")
 
 
 def test_options_reach_the_mount() -> None:

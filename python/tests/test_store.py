@@ -198,7 +198,9 @@ def test_stores_are_pickled_and_compared(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(store))
     assert again == store and hash(again) == hash(store) and again != volfs.store(NORTH) and store != str(store)
     folder = volfs.store(DEMO / "cells", "color")
-    assert folder == pickle.loads(pickle.dumps(folder)) != volfs.store(DEMO / "cells", "color")
+    other = volfs.store(DEMO / "cells", "color")
+    assert folder == pickle.loads(pickle.dumps(folder)) == other and hash(folder) == hash(other)
+    assert pickle.loads(pickle.dumps(folder))._engine is not pickle.loads(pickle.dumps(other))._engine
     assert np.array_equal(zarr.open(again)["2"][...], zarr.open(store)["2"][...])
     array = pickle.loads(pickle.dumps(zarr.open(store)["1"]))
     assert np.array_equal(array[...], volfs.open(path).layer.level(1))

@@ -1,4 +1,4 @@
-"""Seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) as arrays for NumPy, xarray and dask, without conversion.
+"""Seismic and microscopy volumes (ZGY, VDS, WKW, Zarr, N5, HDF5) as arrays for NumPy, xarray and dask, not converted.
 
 survey = volfs.open("/data/north.zgy")                    # reads headers
 data = survey.layer.level(0)

@@ -43,10 +43,15 @@ class VolfsStore(Store):
         return f"VolfsStore({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, VolfsStore) and self.__reduce__() == other.__reduce__()
+        return isinstance(other, VolfsStore) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash((self._source, self._folder))
+        return hash((self._source.path, self._folder))
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        # of a folder that was opened twice the stores are equal
+        return self._source._replace(opening=""), self._version, self._folder
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _store_again, (self._source, self._version, self._folder)
