@@ -18,6 +18,9 @@ use crate::volume::{AxisPermutation, Region};
 /// The greatest number of chunks in a segment.
 const CHUNKS: u64 = 16;
 
+/// Twice the bytes that a chunk takes besides its samples.
+const TWICE_BESIDES: u64 = 700;
+
 /// Chunks from this size on take whole pages of memory.
 const PAGE: u64 = 4096;
 
@@ -186,22 +189,18 @@ fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
     chunks.into_iter().map(|chunk| entry_weight(chunk.planes.bytes.capacity())).sum()
 }
 
-/// Returns the planes of the smallest chunk, of planes with `plane` bytes each: several small ones share what a chunk takes
-/// besides.
-pub(super) fn least_chunk(plane: u64) -> u64 {
-    (PAGE / plane.max(1) / 8).max(1)
-}
-
-/// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each.
+/// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each. Several small planes share what a
+/// chunk takes besides; half of a chunk is held although it was read. The sum of both is least at this square root.
 fn chunk_planes(planes: u64, plane: u64) -> u64 {
     let in_page = (PAGE / plane.max(1)).max(1);
-    let chunk = planes.div_ceil(CHUNKS).max(least_chunk(plane));
+    let shared = (TWICE_BESIDES.saturating_mul(planes) / plane.max(1)).isqrt();
+    let chunk = planes.div_ceil(CHUNKS).max(shared).clamp(1, planes.max(1));
     if chunk.saturating_mul(plane) > PAGE { chunk.next_multiple_of(in_page) } else { chunk }
 }
 
-/// Returns the bytes that a plane takes of a brick with `planes` planes of `plane` bytes each.
+/// Returns the bytes that a plane takes in a segment that is half of a brick with `planes` planes of `plane` bytes each.
 pub(super) fn plane_cost(planes: u64, plane: u64) -> u64 {
-    let chunk = chunk_planes(planes, plane).min(planes.max(1));
+    let chunk = chunk_planes(planes.div_ceil(2), plane);
     let bytes = usize::try_from(chunk.saturating_mul(plane)).unwrap_or(usize::MAX);
     (entry_weight(bytes) as u64).div_ceil(chunk)
 }
@@ -224,13 +223,13 @@ pub(super) struct SegmentPlan {
 
 impl SegmentPlan {
     /// Plans for a layer of `bricks` bricks, each `depth` planes deep, in `share` bytes of memory. One plane of all
-    /// bricks takes `plane` bytes; the smallest chunk has `least` planes.
+    /// bricks takes `plane` bytes, and the samples of one brick in it `of_brick`.
     ///
     /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after
     /// which the rest of all bricks fits. With less, segments are twice as long as there is room for, since on average
     /// half of each was released; and the first segments have all lengths up to that, so that they do not all end in
     /// the same plane.
-    pub(super) fn new(share: usize, bricks: u64, depth: u64, (plane, least): (u64, u64)) -> Self {
+    pub(super) fn new(share: usize, bricks: u64, depth: u64, (plane, of_brick): (u64, u64)) -> Self {
         let (plane, depth, wide) = (u128::from(plane.max(1)), u128::from(depth.max(1)), u128::from(bricks));
         let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * depth);
         let narrow = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
@@ -243,7 +242,7 @@ impl SegmentPlan {
         // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger
         // chunks, one chunk is held although it was read in part
         let (twice, chunks) = (2 * memory / plane, u128::from(CHUNKS));
-        let chunk = twice.div_ceil(chunks).max(u128::from(least));
+        let chunk = u128::from(chunk_planes(narrow(twice.min(depth)), of_brick)).max(twice.div_ceil(chunks));
         let longest = (twice + 2).saturating_sub(chunk).clamp(1, depth);
         Self { bricks, whole: 0, first: (1, narrow(longest)), longest: narrow(longest) }
     }
@@ -272,7 +271,7 @@ mod tests {
     use crate::volume::Layout;
 
     /// Bytes of a plane: so large that each is a chunk.
-    const WIDE: u64 = 2048;
+    const WIDE: u64 = 1 << 16;
 
     fn brick() -> (DecodedBrick, Arc<BufferPool>) {
         let buffers = BufferPool::new(0);
@@ -304,7 +303,7 @@ mod tests {
             segments.put(number, &whole, &kept, None, (1, &buffers));
             let taken = (segments.bytes() - before) as u64;
             let planned = 56 * plane_cost(56, width);
-            assert!(taken <= planned + 400 && planned <= taken + taken / 8, "{width}: {taken}, {planned}");
+            assert!(taken <= planned * 5 / 4 + 400 && planned <= taken * 5 / 4, "{width}: {taken}, {planned}");
             assert!(taken >= 56 * width && taken <= 56 * width * 2 + 400, "{width}: {taken}");
         }
         segments.clear();
@@ -357,7 +356,7 @@ mod tests {
 
     /// Returns how often a pass decodes each brick, and the most that was held as a fraction of `share`.
     fn pass(share: usize, bricks: u64, depth: u64, plane: u64) -> (f64, f64) {
-        let plan = SegmentPlan::new(share, bricks, depth, (plane, 1));
+        let plan = SegmentPlan::new(share, bricks, depth, (plane, PAGE));
         let each = plane / bricks;
         let mut left: Vec<Option<u64>> = vec![None; bricks as usize];
         let (mut decodes, mut most) = (0, 0);
@@ -397,7 +396,7 @@ mod tests {
         for share in [0, 1, 1000, usize::MAX] {
             for (bricks, depth, plane) in [(0, 0, 0), (1, 1, 1), (7, 64, 1), (1 << 40, 64, u64::MAX), (3, u64::MAX, 7)]
             {
-                let plan = SegmentPlan::new(share, bricks, depth, (plane, 1));
+                let plan = SegmentPlan::new(share, bricks, depth, (plane, PAGE));
                 for n in [0, 1, bricks.saturating_sub(1)] {
                     assert!((1..=depth.max(1)).contains(&plan.first(n)), "{plan:?}");
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::early_eviction::BrickKey;
-use super::planes::{KeptPlanes, SegmentPlan, least_chunk, plane_cost};
+use super::planes::{KeptPlanes, SegmentPlan, plane_cost};
 use super::progress::Progress;
 use crate::memory::entry_weight;
 use crate::sync::Mutex;
@@ -43,8 +43,8 @@ pub(super) struct BrickOrder {
     pub(super) brick_cost: usize,
     /// Bytes that a plane of a brick takes among those that a scan keeps, overhead included.
     pub(super) plane_cost: u64,
-    /// Planes of the smallest chunk of these.
-    pub(super) least_chunk: u64,
+    /// Bytes of a plane of a brick.
+    pub(super) plane_bytes: u64,
 }
 
 impl BrickOrder {
@@ -54,9 +54,9 @@ impl BrickOrder {
         let pages = if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE };
         let (size, brick_cost) = (info.dtype.size() as u64, entry_weight(pages));
         let planes = info.grid.step()[axes.axis(0)].max(1);
-        let plane = brick as u64 / planes;
-        let (plane_cost, least_chunk) = (plane_cost(planes, plane), least_chunk(plane));
-        Self { axes, array: info.id, grid: info.grid.clone(), shape, count, size, brick_cost, plane_cost, least_chunk }
+        let plane_bytes = brick as u64 / planes;
+        let plane_cost = plane_cost(planes, plane_bytes);
+        Self { axes, array: info.id, grid: info.grid.clone(), shape, count, size, brick_cost, plane_cost, plane_bytes }
     }
 
     /// Samples of a plane.

@@ -73,7 +73,7 @@ impl Entry {
         let bricks = scan.bricks.layer_bricks();
         let is_flat = scan.bricks.step() == 1;
         let plane = if is_flat { self.bytes as u64 } else { bricks.saturating_mul(scan.bricks.plane_cost) };
-        SegmentPlan::new(share, bricks, self.planned.max(1), (plane, scan.bricks.least_chunk))
+        SegmentPlan::new(share, bricks, self.planned.max(1), (plane, scan.bricks.plane_bytes))
     }
 }
 
