@@ -91,7 +91,9 @@ impl Target {
         // a buffer without axes has no shape that could be asked for
         let flat = match shape {
             // that of a NumPy scalar is of a copy
-            Some([]) if !array.hasattr("__setitem__")? => return Err(PyTypeError::new_err("out is no array")),
+            Some([]) if !array.hasattr("__setitem__")? => {
+                return Err(PyTypeError::new_err("out has to be an array, not a number"));
+            }
             Some([]) => Some(array.call_method1("reshape", (1,))?),
             _ => None,
         };

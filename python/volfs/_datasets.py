@@ -10,7 +10,7 @@ from typing import Any
 from ._dataset import Dataset
 from ._errors import VolfsError
 from ._mounts import MountPoint, make_mount
-from ._source import Source, place_in_mount
+from ._source import Place, Source, place_in_mount
 
 
 class Mount(MountPoint):
@@ -44,13 +44,15 @@ class Datasets(Mapping[str, Dataset]):
         """Open a dataset: in process, not through the mount."""
         if os.path.exists(self._root / name / "error.txt"):
             raise VolfsError(f"{name}: {self._reason(name)}")
-        place = place_in_mount(str(self._root / name))
-        if place is None or not place.is_dataset or place.layer is not None:
+        place = self._place(name)
+        if place is None:
             raise KeyError(name)
         return Dataset(*place.open(Source("", store_options=self._store_options)))
 
     def __contains__(self, name: object) -> bool:
-        return any(known == name for known in self)
+        if not isinstance(name, str) or os.path.exists(self._root / name / "error.txt"):
+            return False
+        return self._place(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, is_broken in self._walk("") if not is_broken)
@@ -62,6 +64,11 @@ class Datasets(Mapping[str, Dataset]):
     def errors(self) -> dict[str, str]:
         """Why datasets cannot be opened, by their path."""
         return {name: self._reason(name) for name, is_broken in self._walk("") if is_broken}
+
+    def _place(self, name: str) -> Place | None:
+        """Return the place of a dataset; None for anything else."""
+        place = place_in_mount(str(self._root / name))
+        return place if place is not None and place.is_dataset and place.layer is None else None
 
     def _reason(self, name: str) -> str:
         folder = self._root / name

@@ -146,7 +146,7 @@ struct Opened {
     tree: OnceLock<Tree>,
     computed: Computed,
     bulkhead: Bulkhead,
-    /// When it was last seen that the source had not changed; `None` if it had.
+    /// When it was last looked whether the source has changed; `None` if it has, or could not be looked at.
     looked: Mutex<Option<Instant>>,
 }
 

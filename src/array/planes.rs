@@ -18,8 +18,8 @@ use crate::volume::{AxisPermutation, Region};
 /// The greatest number of chunks in a segment.
 const CHUNKS: u64 = 16;
 
-/// Twice the bytes that a chunk takes besides its samples.
-const TWICE_BESIDES: u64 = 700;
+/// Bytes of a chunk besides its samples.
+const CHUNK_OVERHEAD: u64 = 350;
 
 /// Chunks from this size on take whole pages of memory.
 const PAGE: u64 = 4096;
@@ -189,11 +189,11 @@ fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
     chunks.into_iter().map(|chunk| entry_weight(chunk.planes.bytes.capacity())).sum()
 }
 
-/// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each. Several small planes share what a
-/// chunk takes besides; half of a chunk is held although it was read. The sum of both is least at this square root.
+/// Returns the planes of a chunk, for `planes` planes of a brick with `plane` bytes each. Longer chunks have less overhead,
+/// but half of a chunk is held although it was read: the sum of both is least at this square root.
 fn chunk_planes(planes: u64, plane: u64) -> u64 {
     let in_page = (PAGE / plane.max(1)).max(1);
-    let shared = (TWICE_BESIDES.saturating_mul(planes) / plane.max(1)).isqrt();
+    let shared = ((2 * CHUNK_OVERHEAD).saturating_mul(planes) / plane.max(1)).isqrt();
     let chunk = planes.div_ceil(CHUNKS).max(shared).clamp(1, planes.max(1));
     if chunk.saturating_mul(plane) > PAGE { chunk.next_multiple_of(in_page) } else { chunk }
 }
@@ -241,9 +241,9 @@ impl SegmentPlan {
         }
         // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger
         // chunks, one chunk is held although it was read in part
-        let (twice, chunks) = (2 * memory / plane, u128::from(CHUNKS));
-        let chunk = u128::from(chunk_planes(narrow(twice.min(depth)), of_brick)).max(twice.div_ceil(chunks));
-        let longest = (twice + 2).saturating_sub(chunk).clamp(1, depth);
+        let twice = 2 * memory / plane;
+        let chunk = chunk_planes(narrow(twice), of_brick);
+        let longest = (twice + 2).saturating_sub(chunk.into()).clamp(1, depth);
         Self { bricks, whole: 0, first: (1, narrow(longest)), longest: narrow(longest) }
     }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn small_planes_share_what_a_chunk_takes_besides() {
+    fn small_planes_share_the_overhead_of_a_chunk() {
         let (whole, buffers) = brick();
         let segments = KeptPlanes::new(AxisPermutation::to_front(0));
         for (number, width) in (0..).zip([16, 64, 256, 1000, WIDE]) {

@@ -233,11 +233,7 @@ fn a_bucket_that_is_far_away_is_listed_whole() {
         thread::sleep(Duration::from_millis(60));
         objects.answer(request)
     });
-    let environment = [
-        ("AWS_ENDPOINT_URL", format!("http://{}", server.address())),
-        ("AWS_ALLOW_HTTP", "true".to_owned()),
-        ("AWS_SKIP_SIGNATURE", "true".to_owned()),
-    ];
+    let environment = environment(format!("http://{}", server.address()));
     let Some(mount) = Mount::of_store("s3://volfs", &environment, &[]) else { return };
     // also those that are known only by their first bytes
     let listed = names(mount.point());

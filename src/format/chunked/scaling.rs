@@ -25,13 +25,12 @@ impl Values {
             return Self::default();
         }
         let number = |key: &str| attributes.get(key).and_then(Value::as_f64).filter(|number| number.is_finite());
-        let first =
-            |value: &'_ Value| value.as_array().map_or_else(|| Some(value.clone()), |list| list.first().cloned());
-        let of = |key: &str| first(attributes.get(key)?);
+        // of several the first
+        let of = |key: &str| attributes.get(key).map(|value| value.get(0).unwrap_or(value));
         let no_value = ["_FillValue", "missing_value"].into_iter().find_map(|key| match of(key)? {
             // xarray stores floats of version 3 so
             Value::String(text) => STANDARD.decode(text).ok()?.try_into().ok().map(f64::from_le_bytes),
-            value => exact(&value),
+            value => exact(value),
         });
         let no_value = no_value.filter(|number| !number.is_nan()).map(|number| match dtype {
             // as a sample is

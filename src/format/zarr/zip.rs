@@ -40,7 +40,7 @@ const KEPT: usize = 64 << 20;
 const MAX_RATIO: u64 = 1032;
 
 /// The decoded entries that were read last, by the number of their file and their name.
-static DECODED: LazyPerProcess<Mutex<LruByWeight<EntryKey, Arc<[u8]>>>> =
+static DECODED: LazyPerProcess<Mutex<LruByWeight<EntryKey, Arc<Vec<u8>>>>> =
     LazyPerProcess::new(|| Mutex::new(LruByWeight::new(KEPT)));
 type EntryKey = (u64, Box<str>);
 
@@ -104,13 +104,13 @@ impl ZipFolder {
     }
 
     /// Returns a decoded entry, which is decoded now unless it was read lately.
-    fn decoded(&self, name: &str, entry: &Entry) -> Result<Arc<[u8]>, SourceError> {
+    fn decoded(&self, name: &str, entry: &Entry) -> Result<Arc<Vec<u8>>, SourceError> {
         let key = (self.number, name.into());
         let known = DECODED.lock().get(&key);
         if let Some(known) = known {
             return Ok(known);
         }
-        let decoded: Arc<[u8]> = self.decode(name, entry)?.into();
+        let decoded = Arc::new(self.decode(name, entry)?);
         let evicted = DECODED.lock().insert(key, Arc::clone(&decoded), decoded.len());
         drop(evicted);
         Ok(decoded)

@@ -271,8 +271,8 @@ impl CachedObjects {
         let mut record = [0; RECORD];
         let is_kept = self.cache.cache.get(&self.cache_key(key, None, name)?, 0, &mut record);
         match record.split_first().filter(|_| is_kept)? {
-            (&NONE, _) => self.used(key, Some(None)),
-            (length, value) => self.used(key, Some(Some(value.get(..usize::from(*length))?.to_vec()))),
+            (&NONE, _) => self.with_version(key, Some(None)),
+            (length, value) => self.with_version(key, Some(Some(value.get(..usize::from(*length))?.to_vec()))),
         }
     }
 
@@ -292,12 +292,12 @@ impl CachedObjects {
     pub(super) fn size(&self, key: &str) -> Option<u64> {
         match &self.versions {
             Source::File(_) => None,
-            Source::Folder(versions) => self.used(key, versions.get(key, true).map(|listed| listed.size)),
+            Source::Folder(versions) => self.with_version(key, versions.get(key, true).map(|listed| listed.size)),
         }
     }
 
-    /// Remembers, if there is a `value` of an object, that it is of the version in the listing.
-    fn used<T>(&self, key: &str, value: Option<T>) -> Option<T> {
+    /// Returns a `value` of an object; if there is one, remembers that it is of the version in the listing.
+    fn with_version<T>(&self, key: &str, value: Option<T>) -> Option<T> {
         if value.is_some()
             && let Source::Folder(versions) = &self.versions
             && let Some(version) = versions.get(key, false).and_then(|listed| listed.version)
@@ -310,12 +310,11 @@ impl CachedObjects {
     /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
     pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
         let is_kept = self.cache_key(key, None, "").is_some_and(|key| self.cache.cache.get(&key, offset, out));
-        self.used(key, is_kept.then_some(())).is_some()
+        self.with_version(key, is_kept.then_some(())).is_some()
     }
 
-    /// Returns whether the store tells of another version of an object in a folder than was read from the disk, or than
-    /// has the size that a listing told; `None`
-    /// of an object that is not there.
+    /// Returns whether the store tells of another version of an object in a folder than that of which bytes were read from
+    /// the disk, or the size from a listing; `None` of an object that is not there.
     pub(super) fn has_other(&self, key: &str, answer: Option<&ObjectMeta>) -> bool {
         let Source::Folder(versions) = &self.versions else { return false };
         let read = versions.read.lock().peek(&stable_hash(key.as_bytes())).copied();
